@@ -24,9 +24,9 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/version"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 type overrideOptions struct {
@@ -173,7 +173,7 @@ func names(nodes []*corev1.Node) string {
 	for _, n := range nodes {
 		out = append(out, n.Name)
 	}
-	return fmt.Sprintf("%d nodes (%s)", len(nodes), ruleset.Few(out, 5, len(out)))
+	return fmt.Sprintf("%d nodes (%s)", len(nodes), text.Few(out, 5, len(out)))
 }
 
 // await waits until the operator has nothing more to do on the nodes. It prints a line for each that is released or

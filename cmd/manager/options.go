@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -108,7 +108,7 @@ type workerOptions struct {
 func (o *workerOptions) bind(fs *pflag.FlagSet) {
 	fs.IntVar(&o.nodes, "node-concurrent-reconciles", 16, "Number of nodes that are reconciled at the same time.")
 	fs.IntVar(&o.rules, "rule-concurrent-reconciles", 4, "Number of rules that are reconciled at the same time.")
-	fs.StringSliceVar(&o.transientTaintPrefixes, "transient-taint-prefixes", ruleset.DefaultTransientTaintPrefixes,
+	fs.StringSliceVar(&o.transientTaintPrefixes, "transient-taint-prefixes", evidence.DefaultTransientTaintPrefixes,
 		"Prefixes of the keys of temporary taints. The operator ignores temporary taints when it decides which DaemonSets "+
 			"belong on a node. Taints of rules, and taints under node.kubernetes.io/ and node.cloudprovider.kubernetes.io/, "+
 			"are always temporary.")

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -32,19 +33,19 @@ func TestSinceWhenANodeIsInService(t *testing.T) {
 	for name, c := range map[string]struct {
 		node func(*build.NodeWrapper)
 		rec  func(*Record)
-		want readiness.Service
+		want evidence.Service
 	}{
 		"a new node": {},
 		"a released node": {rec: func(rec *Record) { rec.Released = released },
-			want: readiness.Service{Released: released.Time, Undisrupted: true}},
+			want: evidence.Service{Released: released.Time, Undisrupted: true}},
 		"one that is held again": {rec: func(rec *Record) { rec.Released = released; claim(rec) },
-			want: readiness.Service{Released: released.Time}},
+			want: evidence.Service{Released: released.Time}},
 		"one that passes because of a timeout": {rec: func(rec *Record) { rec.Released, rec.TimedOut = released, released },
-			want: readiness.Service{Released: released.Time}},
+			want: evidence.Service{Released: released.Time}},
 		"one that has rebooted": {rec: func(rec *Record) { rec.Released, rec.BootID = released, "b1" }},
 		"one that rebooted and was not ready since": {
 			rec: func(rec *Record) { rec.Released, rec.BootID, rec.RearmedAt = released, "b2", metav1.NewTime(now) }},
-		"one from before the rule": {node: old, want: readiness.Service{Released: now.Add(-time.Hour)}},
+		"one from before the rule": {node: old, want: evidence.Service{Released: now.Add(-time.Hour)}},
 		"one from before the rule that is held": {node: func(n *build.NodeWrapper) {
 			old(n)
 			n.Taint("example.com/r", "", corev1.TaintEffectNoSchedule)
@@ -61,11 +62,11 @@ func TestSinceWhenANodeIsInService(t *testing.T) {
 			c.rec(&rec)
 			n.Annotation(compiled.RecordKey(), rec.Encode())
 		}
-		var got readiness.Service
+		var got evidence.Service
 		in := input(n.Obj(), agents())
-		in.Evaluate = func(r *ruleset.Rule, f *readiness.Facts, at time.Time) readiness.Verdict {
+		in.Evaluate = func(r *ruleset.Rule, f *evidence.Facts, o readiness.Observed, at time.Time) readiness.Verdict {
 			got = f.Service
-			return readiness.Evaluate(r, f, at)
+			return readiness.Evaluate(r, f, o, at)
 		}
 		DecideNode(in)
 		if !got.Released.Equal(c.want.Released) || got.Undisrupted != c.want.Undisrupted {

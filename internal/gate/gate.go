@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -237,7 +237,7 @@ func (n *subject) bootConfirmed() answer {
 	if n.rec.NotBefore.IsZero() || n.Rule.Taint == nil || n.Rule.Taint.Effect != corev1.TaintEffectNoExecute {
 		return answer{yes: true}
 	}
-	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	ok, at := evidence.BootConfirmed(n.Node, n.State.Boot, n.Now)
 	return answer{ok, at}
 }
 

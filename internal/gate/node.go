@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -23,9 +24,9 @@ type NodeInput struct {
 	// Rules are all rules.
 	Rules *ruleset.Set
 	// Evidence is the evidence for requirements. DecideNode fills in Evidence.Rules, rule by rule.
-	Evidence *readiness.Evidence
+	Evidence *evidence.Gathered
 	// Arrivals is what this process remembers of heartbeats far in the future. It may be nil.
-	Arrivals *readiness.Arrivals
+	Arrivals *evidence.Arrivals
 	// Override is the override of the node, or the zero value.
 	Override Override
 	// Observed returns what this process has observed before about a rule on this node. It may be nil.
@@ -38,7 +39,7 @@ type NodeInput struct {
 	Occupied func(*corev1.Taint) (occupied, known bool)
 	// Evaluate returns the verdict of one rule. The default is readiness.Evaluate. The operator wraps it to measure
 	// time.
-	Evaluate func(*ruleset.Rule, *readiness.Facts, time.Time) readiness.Verdict
+	Evaluate func(*ruleset.Rule, *evidence.Facts, readiness.Observed, time.Time) readiness.Verdict
 	// Live lists the pods of a namespace on the node from the API server, for a node that has rebooted. If it is nil,
 	// the pods of Evidence are used.
 	Live func(namespace string, selector labels.Selector) []*corev1.Pod
@@ -72,7 +73,7 @@ func DecideNode(in *NodeInput) Outcome {
 	}
 	chained, publishes := in.Rules.Chained(), in.Rules.Publishes()
 	if chained {
-		in.Evidence.Rules = map[string]readiness.Satisfaction{}
+		in.Evidence.Rules = map[string]evidence.Satisfaction{}
 	}
 	ordered := in.Rules.Ordered()
 	out.Decisions = make([]Decision, 0, len(ordered))
@@ -85,30 +86,31 @@ func DecideNode(in *NodeInput) Outcome {
 	for _, rule := range ordered {
 		state := StateOf(rule, in.Swept, in.Now)
 		if chained {
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches}
+			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: state.Matches}
 		}
 		if !state.Concerns(rule, in.Node) {
 			continue
 		}
 		var verdict readiness.Verdict
+		var observed readiness.Observed
 		if in.Observed != nil {
-			facts.Observed = in.Observed(rule)
+			observed = in.Observed(rule)
 		}
 		if state.Matches || !state.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
 			facts.Boot, facts.Service = state.Boot, state.service(rule, in.Node)
-			verdict = evaluate(rule, facts, in.Now)
+			verdict = evaluate(rule, facts, observed, in.Now)
 			facts.Results = verdict.Results[len(verdict.Results):]
 		}
 		one := Input{
 			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
-			Occupied: in.Occupied, Watched: facts.Observed.Watched, Objective: in.Objective, Now: in.Now,
+			Occupied: in.Occupied, Watched: observed.Watched, Objective: in.Objective, Now: in.Now,
 		}
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		choice := Decide(one)
 		if rule.Mode == ruleset.Frozen { // a window begins when the evidence can be read again
-			verdict.Observed = facts.Observed
+			verdict.Observed = observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
 		d := &choice.Granted
@@ -121,7 +123,7 @@ func DecideNode(in *NodeInput) Outcome {
 		plain := one.withoutOverride(d)
 		if chained {
 			out.recheck(plain.RecheckAt)
-			in.Evidence.Rules[rule.Name] = readiness.Satisfaction{Matches: state.Matches,
+			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: state.Matches,
 				Holds: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(plain, &verdict)}
 		}
 		if publishes {
@@ -152,11 +154,11 @@ func (o *Outcome) recheck(at time.Time) {
 }
 
 // facts returns the input of the verdicts, with a buffer for the results of all rules.
-func (in *NodeInput) facts() *readiness.Facts {
+func (in *NodeInput) facts() *evidence.Facts {
 	results := 0
 	for _, rule := range in.Rules.All() {
 		results += len(rule.Spec.Conditions) + len(rule.Requirements)
 	}
-	return &readiness.Facts{Node: in.Node, Rules: in.Rules, Evidence: in.Evidence, Live: in.Live,
-		Arrivals: in.Arrivals, Results: make([]readiness.Result, 0, results)}
+	return &evidence.Facts{Node: in.Node, Manager: in.Rules.ManagerName, Gathered: in.Evidence, Live: in.Live,
+		Arrivals: in.Arrivals, Results: make([]evidence.Result, 0, results)}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -33,7 +33,7 @@ func input(n *corev1.Node, rules ...*build.RuleWrapper) *NodeInput {
 		set = set.With(ruleset.Compile(r.Obj(), nil, now))
 	}
 	return &NodeInput{
-		Node: n, Swept: n, Rules: set, Evidence: &readiness.Evidence{}, Now: now,
+		Node: n, Swept: n, Rules: set, Evidence: &evidence.Gathered{}, Now: now,
 		Reserve: func(*ruleset.Rule, time.Time) bool { return true },
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -171,7 +172,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	for _, t := range []*metav1.Time{
 		&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded, &r.RearmedAt, &r.Former,
 	} {
-		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(ruleset.MaxClockSkew)) {
+		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(evidence.MaxClockSkew)) {
 			*t = metav1.Time{}
 		}
 	}
@@ -183,7 +184,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		r.Health = ""
 	}
 	// NotBefore is by kubelet's clock, which may be behind. A time in the past does no harm.
-	if r.NotBefore.After(now.Add(ruleset.MaxClockSkew)) {
+	if r.NotBefore.After(now.Add(evidence.MaxClockSkew)) {
 		r.NotBefore = metav1.Time{}
 	}
 	return r, true

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/ruleset"
 	. "github.com/nodegate/nodegate/test/story"
 )
 
@@ -171,7 +171,7 @@ func FuzzDecodeRecord(f *testing.F) {
 			t.Errorf("%q cannot be read and gives %+v", s, r)
 		}
 		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
-			if !when.IsZero() && (when.Time.Before(At(0)) || when.After(At(10).Add(ruleset.MaxClockSkew))) {
+			if !when.IsZero() && (when.Time.Before(At(0)) || when.After(At(10).Add(evidence.MaxClockSkew))) {
 				t.Errorf("%q gives a time that cannot be: %s", s, when)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -72,7 +73,7 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 			{at: 500, tells: "lifted", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
 				want: held, taints: taint}}},
 		"released in its start, while the rule is frozen": {replaces(), fresh(), []scene{begins,
-			{at: 5, tells: "released", frozen: ruleset.ReasonInvalid, node: overridden("Release"),
+			{at: 5, tells: "released", frozen: evidence.ReasonInvalid, node: overridden("Release"),
 				want: "Exempt OverrideRelease"},
 			{at: 50, tells: "lifted", frozen: "-", node: func(n *build.NodeWrapper) {
 				n.Unannotate(v1alpha1.OverrideAnnotation)

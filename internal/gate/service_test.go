@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -22,7 +23,7 @@ func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown
 	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now)
 	obj := n.Obj()
 	out := DecideNode(&NodeInput{
-		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &readiness.Evidence{}, Now: now,
+		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &evidence.Gathered{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
 		Occupied: func(*corev1.Taint) (bool, bool) { return occupied, !unknown },
@@ -181,7 +182,7 @@ func TestNothingIsObservedWhileARuleIsFrozen(t *testing.T) {
 	before := readiness.Observed{Ready: true, Since: now.Add(-time.Hour)}
 	obj := node().Created(now.Add(-2 * time.Hour)).Obj()
 	out := DecideNode(&NodeInput{
-		Node: obj, Swept: obj, Rules: ruleset.NewSet(frozen), Evidence: &readiness.Evidence{}, Now: now,
+		Node: obj, Swept: obj, Rules: ruleset.NewSet(frozen), Evidence: &evidence.Gathered{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return before },
 		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
 	})

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -41,7 +41,7 @@ type State struct {
 	// while the rule is frozen or suspended, and on a terminating node without a claim.
 	Rebooted bool
 	// Boot is the time since which evidence counts, on a node that was re-armed and not released since.
-	Boot readiness.Boot
+	Boot evidence.Boot
 	// MarkedFalse reports whether the condition that the rule publishes is on the node with status False.
 	MarkedFalse bool
 	// Counted reports whether maxUnavailable counts the node: it is released, and neither cordoned, terminating,
@@ -103,17 +103,17 @@ func Marked(rule *ruleset.Rule, node *corev1.Node) bool {
 
 // service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
 // rule counts as in service since the rule is in force, until its record has a time.
-func (s *State) service(rule *ruleset.Rule, node *corev1.Node) readiness.Service {
+func (s *State) service(rule *ruleset.Rule, node *corev1.Node) evidence.Service {
 	switch {
 	case !s.Boot.SeenAt.IsZero():
-		return readiness.Service{}
+		return evidence.Service{}
 	case !s.Record.Released.IsZero():
-		return readiness.Service{Released: s.Record.Released.Time,
+		return evidence.Service{Released: s.Record.Released.Time,
 			Undisrupted: !s.Claimed && s.Record.TimedOut.IsZero()}
 	case s.Released && rule.Existing(node):
-		return readiness.Service{Released: rule.InForceSince}
+		return evidence.Service{Released: rule.InForceSince}
 	}
-	return readiness.Service{}
+	return evidence.Service{}
 }
 
 // boot sets Boot and Rebooted.
@@ -122,14 +122,14 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 		return
 	}
 	rec := &s.Record
-	s.Boot = readiness.Boot{Bound: rec.NotBefore.Time, SeenAt: rec.RearmedAt.Time, Former: rec.Former.Time}
+	s.Boot = evidence.Boot{Bound: rec.NotBefore.Time, SeenAt: rec.RearmedAt.Time, Former: rec.Former.Time}
 	boot := bootID(node.Status.NodeInfo.BootID)
 	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
 		return
 	}
 	if !rule.Inert() && (s.Claimed || node.DeletionTimestamp.IsZero()) {
 		s.Rebooted = true
-		s.Boot = readiness.Boot{Bound: bootHeartbeat(node, now), SeenAt: now.Truncate(time.Second), Former: rec.newest().Time}
+		s.Boot = evidence.Boot{Bound: bootHeartbeat(node, now), SeenAt: now.Truncate(time.Second), Former: rec.newest().Time}
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 // By a clock that was wrong at the boot, no evidence would count until that time.
 func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	if c := condition.Find(node, string(corev1.NodeReady)); c != nil && !c.LastHeartbeatTime.IsZero() &&
-		!c.LastHeartbeatTime.After(now.Add(ruleset.MaxClockSkew)) {
+		!c.LastHeartbeatTime.After(now.Add(evidence.MaxClockSkew)) {
 		return c.LastHeartbeatTime.Time
 	}
 	return now.Truncate(time.Second)

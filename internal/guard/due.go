@@ -9,8 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/internal/readiness/condition"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 )
 
 // maxToleration is the largest tolerationSeconds that fits into a Duration: 292 years. A pod with more stays forever.
@@ -30,7 +30,7 @@ func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 			continue
 		}
 		after := time.Duration(0)
-		if toleration := ruleset.Toleration(pod.Spec.Tolerations, t); toleration != nil {
+		if toleration := evidence.Toleration(pod.Spec.Tolerations, t); toleration != nil {
 			seconds := toleration.TolerationSeconds
 			if seconds == nil || *seconds > maxToleration {
 				continue

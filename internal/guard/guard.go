@@ -11,9 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -106,7 +107,7 @@ func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || r.Rules.Manager(t) != nil {
 		return false
 	}
-	toleration := ruleset.Toleration(r.Pod.Spec.Tolerations, t)
+	toleration := evidence.Toleration(r.Pod.Spec.Tolerations, t)
 	return toleration == nil || toleration.TolerationSeconds != nil
 }
 
@@ -159,7 +160,8 @@ func hold(in *gate.Input) gate.Hold {
 	if !judgeable(in.Rule) {
 		return gate.RecordedHold(*in)
 	}
-	in.Verdict = readiness.Evaluate(in.Rule, &readiness.Facts{Node: in.Node, Boot: in.State.Boot}, in.Now)
+	facts := &evidence.Facts{Node: in.Node, Boot: in.State.Boot}
+	in.Verdict = readiness.Evaluate(in.Rule, facts, readiness.Observed{}, in.Now)
 	h := gate.HoldOf(*in)
 	if in.Verdict.Ready && (h.State == gate.HoldActive && in.Verdict.Remembered ||
 		in.Verdict.Since.Before(in.State.Record.GuardedSince.Time)) {
@@ -171,8 +173,8 @@ func hold(in *gate.Input) gate.Hold {
 // judgeable reports whether the node alone tells whether the rule holds there. Only the leader gathers other evidence,
 // and the guard of a frozen rule continues by its record.
 func judgeable(rule *ruleset.Rule) bool {
-	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
-		return q.Resource == nil && q.Expression == nil
+	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
+		return q.Origin() != evidence.OnNode
 	})
 }
 

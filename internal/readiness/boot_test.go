@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -54,15 +55,15 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			}
 			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready",
 				at(c.heartbeat)).Obj()
-			facts := &Facts{Node: n, Boot: Boot{Bound: at(-5), SeenAt: at(0)}, Evidence: &Evidence{},
+			facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)}, Gathered: &evidence.Gathered{},
 				Live: func(string, labels.Selector) []*corev1.Pod { return c.live }}
 			for _, p := range rule.Pods() {
-				facts.Evidence.Pods = map[*ruleset.Pods][]*corev1.Pod{p: {started}}
+				facts.Gathered.Pods = map[*evidence.Pods][]*corev1.Pod{p: {started}}
 			}
 			if c.former != 0 {
 				facts.Boot.Former = at(c.former)
 			}
-			v := Evaluate(c.rule, facts, at(c.now))
+			v := Evaluate(c.rule, facts, Observed{}, at(c.now))
 			if v.Ready != c.ready {
 				t.Errorf("ready is %t: %s", v.Ready, v.Results[0].Message())
 			}
@@ -78,7 +79,7 @@ func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testin
 	for now, want := range map[int]bool{0: false, 119: false, 120: true} {
 		n := build.MakeNode("n").Created(at(-86400)).Condition("A", "True", at(3500)).Condition("Ready", "True", at(3500)).
 			Heartbeat("Ready", at(3600+now)).Obj()
-		v := Evaluate(rule, &Facts{Node: n, Boot: Boot{Bound: at(0), SeenAt: at(0)}, Evidence: &Evidence{}}, at(now))
+		v := Evaluate(rule, &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)}, Gathered: &evidence.Gathered{}}, Observed{}, at(now))
 		if v.Ready != want || !want && !v.HeartbeatDecides {
 			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatDecides)
 		}

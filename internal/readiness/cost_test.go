@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -34,15 +35,15 @@ func largeRules(count, conditions int) []*ruleset.Rule {
 }
 
 func TestEvaluateDoesNotAllocate(t *testing.T) {
-	rules, facts, now := largeRules(1, 12), &Facts{Node: largeNode(12).Obj(), Observed: unreadySince,
-		Results: make([]Result, 0, 8)}, start
+	rules, facts, now := largeRules(1, 12), &evidence.Facts{Node: largeNode(12).Obj(),
+		Results: make([]evidence.Result, 0, 8)}, start
 	for name, r := range map[string]*ruleset.Rule{
 		"ready": rules[0],
 		"unready": compile(rule().Condition("example.com/Condition3").Condition(cni).FreshCondition("example.com/Condition4",
 			1)),
 	} {
 		var v Verdict
-		if n := testing.AllocsPerRun(100, func() { v = Evaluate(r, facts, now) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { v = Evaluate(r, facts, unreadySince, now) }); n != 0 {
 			t.Errorf("%s: %v allocations, want none", name, n)
 		}
 		if v.Ready != (name == "ready") {
@@ -53,12 +54,12 @@ func TestEvaluateDoesNotAllocate(t *testing.T) {
 
 // BenchmarkEvaluate judges 50 rules of five conditions each on one node with twelve conditions; below 50µs is the aim.
 func BenchmarkEvaluate(b *testing.B) {
-	rules, facts := largeRules(50, 12), &Facts{Node: largeNode(12).Obj(), Results: make([]Result, 0, 8)}
+	rules, facts := largeRules(50, 12), &evidence.Facts{Node: largeNode(12).Obj(), Results: make([]evidence.Result, 0, 8)}
 	ready := 0
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, r := range rules {
-			if Evaluate(r, facts, start).Ready {
+			if Evaluate(r, facts, Observed{}, start).Ready {
 				ready++
 			}
 		}

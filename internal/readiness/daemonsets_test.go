@@ -9,10 +9,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -26,9 +26,9 @@ func daemonSetRule(q v1alpha1.DaemonSetsRequirement, sets ...*build.DaemonSetWra
 	other := build.MakeRule("other").UID("o").Selector("c", "d").Condition("x").
 		Taint("example.com/o", "", corev1.TaintEffectNoSchedule).Obj()
 	return ruleset.NewSet(ruleset.Compile(r, nil, start), ruleset.Compile(other, nil, start)).WithDaemonSets(
-		ruleset.Cluster{DaemonSets: func(string) (out []*ruleset.DaemonSet) {
+		evidence.Cluster{DaemonSets: func(string) (out []*evidence.DaemonSet) {
 			for _, d := range sets {
-				out = append(out, ruleset.CompileDaemonSet(d.Obj()))
+				out = append(out, evidence.CompileDaemonSet(d.Obj()))
 			}
 			return out
 		}}, ruleset.NewSet())
@@ -54,14 +54,14 @@ func TestJudgesDaemonSets(t *testing.T) {
 	slow := agent()
 	slow.Spec.MinReadySeconds = 60
 	young := build.MakeDaemonSet("kube-system", "new").Tolerate("").Created(ago(time.Minute))
-	service := Service{Released: ago(time.Hour), Undisrupted: true}
+	service := evidence.Service{Released: ago(time.Hour), Undisrupted: true}
 	type pods = []*build.PodWrapper
 	type sets = []*build.DaemonSetWrapper
 	for name, tc := range map[string]struct {
 		require v1alpha1.DaemonSetsRequirement
 		sets    sets
 		pods    pods
-		service Service
+		service evidence.Service
 		absent  time.Time
 		taint   string
 		boot    time.Time
@@ -114,7 +114,7 @@ func TestJudgesDaemonSets(t *testing.T) {
 		"being replaced": {sets: sets{agent()}, pods: pods{pod(ago(299 * time.Second)).Unready()}, service: service,
 			ready: true, recheck: start.Add(time.Second)},
 		"replaced in the second of the release": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute)).Unready()},
-			service: Service{Released: ago(time.Minute), Undisrupted: true},
+			service: evidence.Service{Released: ago(time.Minute), Undisrupted: true},
 			ready:   true, recheck: start.Add(240 * time.Second)},
 		"replaced, for too long": {sets: sets{agent()},
 			pods: pods{pod(ago(300 * time.Second)).Unready()}, service: service},
@@ -128,7 +128,7 @@ func TestJudgesDaemonSets(t *testing.T) {
 			service: service, absent: ago(time.Second), missing: true},
 		"not replaced, but ill": {sets: sets{agent()}, pods: pods{pod(ago(2 * time.Hour)).Unready()}, service: service},
 		"on a node that is held": {sets: sets{agent()}, pods: pods{pod(ago(time.Second)).Unready()},
-			service: Service{Released: service.Released}},
+			service: evidence.Service{Released: service.Released}},
 
 		"from before the boot": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour))}, boot: ago(time.Minute),
 			recheck: start.Add(time.Minute),
@@ -141,26 +141,26 @@ func TestJudgesDaemonSets(t *testing.T) {
 			if len(rule.Problems) > 0 {
 				t.Fatal(rule.Problems)
 			}
-			facts := &Facts{Node: build.MakeNode("n").Obj(), Rules: set, Service: tc.service,
-				Boot: Boot{Bound: tc.boot, SeenAt: tc.boot}, Observed: Observed{Ready: tc.ready, Since: ago(time.Hour)},
-				Evidence: &Evidence{DaemonPods: map[string][]DaemonPod{}}}
+			facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: set.ManagerName, Service: tc.service,
+				Boot:     evidence.Boot{Bound: tc.boot, SeenAt: tc.boot},
+				Gathered: &evidence.Gathered{DaemonPods: map[string][]evidence.DaemonPod{}}}
 			if tc.taint != "" {
 				facts.Node.Spec.Taints = []corev1.Taint{{Key: tc.taint, Effect: corev1.TaintEffectNoSchedule}}
 			}
-			facts.Evidence.Absent = func(ds types.UID, now time.Time) time.Time {
+			facts.Gathered.Absent = func(ds types.UID, now time.Time) time.Time {
 				if tc.absent.IsZero() || ds != agent().UID || !now.Equal(start) {
 					t.Errorf("was asked since when %s has no pod", ds)
 				}
 				return tc.absent
 			}
 			for _, p := range tc.pods {
-				slim, ok := DaemonPodOf(p.Obj())
+				slim, ok := evidence.DaemonPodOf(p.Obj())
 				if !ok {
 					t.Fatal("is not kept")
 				}
-				facts.Evidence.DaemonPods["kube-system"] = append(facts.Evidence.DaemonPods["kube-system"], slim)
+				facts.Gathered.DaemonPods["kube-system"] = append(facts.Gathered.DaemonPods["kube-system"], slim)
 			}
-			v := Evaluate(rule, facts, start)
+			v := Evaluate(rule, facts, Observed{Ready: tc.ready, Since: ago(time.Hour)}, start)
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) ||
 				v.NeverAppeared != tc.missing {
 				t.Errorf("ready %t since %s, recheck at %s, never appeared %t", v.Ready, v.Since, v.RecheckAt, v.NeverAppeared)
@@ -179,32 +179,11 @@ func TestWarnsOfDaemonSetsThatAreLeftOut(t *testing.T) {
 	}
 	sets = append(sets, build.MakeDaemonSet("kube-system", "fine").Tolerate(""))
 	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, sets...)
-	v := Evaluate(set.Rule("u"), &Facts{Node: build.MakeNode("n").Obj(), Rules: set}, start)
+	v := Evaluate(set.Rule("u"), &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: set.ManagerName}, Observed{}, start)
 	const want = "requirement agents leaves out DaemonSets that do not tolerate this rule's own taint " +
 		"example.com/t:NoSchedule: kube-system/a, kube-system/b, kube-system/c and 2 more: add a toleration to them, or " +
 		"exclude them"
 	if got := v.Warning(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-func TestKeepsOnlyPodsOfDaemonSetsThatHaveNotEnded(t *testing.T) {
-	pod := build.MakeDaemonSet("kube-system", "agent").Pod("n", start)
-	for name, edit := range map[string]func(*corev1.Pod){
-		"of no owner":     func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"of a ReplicaSet": func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "ReplicaSet" },
-		"that failed":     func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
-	} {
-		p := pod.Obj()
-		edit(p)
-		if _, ok := DaemonPodOf(p); ok {
-			t.Errorf("one %s is kept", name)
-		}
-	}
-	dying := pod.Obj()
-	dying.DeletionTimestamp = &metav1.Time{Time: start.Add(30 * time.Second)}
-	dying.DeletionGracePeriodSeconds = new(int64(30))
-	if p, ok := DaemonPodOf(dying); !ok || !p.deleted.time().Equal(start) {
-		t.Error("a deletion does not count from its request", p.deleted.time())
 	}
 }

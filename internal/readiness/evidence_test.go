@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestResultsAreInTheRulesOrder(t *testing.T) {
 	r := rule().Condition(disk).Require(require(cni, "False", "True")).Evidence(named)
 	var got []string
-	for _, c := range Evaluate(compile(r), &Facts{Node: node().Condition(disk, "True", at(-9)).Obj()}, start).Results {
+	for _, c := range Evaluate(compile(r), &evidence.Facts{Node: node().Condition(disk, "True", at(-9)).Obj()}, Observed{}, start).Results {
 		got = append(got, fmt.Sprintf("%s%s %s, required %s, default %q", c.Type, c.Name, c.Status, c.Required, c.Default()))
 	}
 	want := []string{`example.com/Disk True, required True, default ""`,
@@ -49,8 +50,8 @@ func TestBlocking(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := compile(c.rule)
-			facts := &Facts{Node: c.node.Obj()}
-			verdict := Evaluate(r, facts, start)
+			facts := &evidence.Facts{Node: c.node.Obj()}
+			verdict := Evaluate(r, facts, Observed{}, start)
 			got := verdict.Blocking()
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("blocking (-want +got):\n%s", diff)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -21,6 +22,9 @@ import (
 // usual is a requirement of initPods.
 var usual = v1alpha1.PodsRequirement{Namespace: "kube-system",
 	Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"startup.k8s.io/component": "init"}}}
+
+// confirmAfter is for how long a boot is not confirmed at least.
+const confirmAfter = 2 * time.Minute
 
 // initPod is a pod of DaemonSet startup-init that is ready since the given time, with a readiness probe.
 func initPod(name string, ready time.Time, edit ...func(*corev1.Pod)) *corev1.Pod {
@@ -139,10 +143,10 @@ func TestPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &tc.require})
-			facts := &Facts{Node: build.MakeNode("n").Obj(), Boot: Boot{Bound: tc.notBefore, SeenAt: tc.notBefore},
-				Observed: Observed{Ready: tc.ready, Since: start.Add(-time.Hour)},
-				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: tc.pods}}}
-			v := Evaluate(rule, facts, start)
+			facts := &evidence.Facts{Node: build.MakeNode("n").Obj(),
+				Boot:     evidence.Boot{Bound: tc.notBefore, SeenAt: tc.notBefore},
+				Gathered: &evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{rule.Pods()[0]: tc.pods}}}
+			v := Evaluate(rule, facts, Observed{Ready: tc.ready, Since: start.Add(-time.Hour)}, start)
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) {
 				t.Errorf("ready %t since %s, recheck at %s", v.Ready, v.Since, v.RecheckAt)
 			}
@@ -168,8 +172,8 @@ func TestTheOrderOfPodsDoesNotMatter(t *testing.T) {
 		}))
 	}
 	says := func() string {
-		v := Evaluate(rule, &Facts{Node: build.MakeNode("n").Obj(),
-			Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: pods}}}, start)
+		v := Evaluate(rule, &evidence.Facts{Node: build.MakeNode("n").Obj(),
+			Gathered: &evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{rule.Pods()[0]: pods}}}, Observed{}, start)
 		return v.Results[0].Message() + "\n" + v.Warning()
 	}
 	got := says()
@@ -206,9 +210,9 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 				tc.edit(&require)
 			}
 			rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &require})
-			facts := &Facts{Node: build.MakeNode("n").Obj(),
-				Evidence: &Evidence{Pods: map[*ruleset.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
-			verdict := Evaluate(rule, facts, start)
+			facts := &evidence.Facts{Node: build.MakeNode("n").Obj(),
+				Gathered: &evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{rule.Pods()[0]: {tc.pod}}}}
+			verdict := Evaluate(rule, facts, Observed{}, start)
 			if got := verdict.Warning(); got != tc.want {
 				t.Errorf("got  %q\nwant %q", got, tc.want)
 			}
@@ -226,7 +230,7 @@ func TestNodeOf(t *testing.T) {
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	})
 	anywhere := initPod("b", start, func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	if got := NodeOf(initPod("c", start)) + NodeOf(waiting) + NodeOf(anywhere); got != "nmade-for" {
+	if got := evidence.NodeOf(initPod("c", start)) + evidence.NodeOf(waiting) + evidence.NodeOf(anywhere); got != "nmade-for" {
 		t.Error(got)
 	}
 }
@@ -263,16 +267,16 @@ func TestCSIDriversAndDevices(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := requiring(t, tc.require)
-			facts := &Facts{Node: build.MakeNode("n").Obj(), Evidence: &Evidence{CSINode: node,
+			facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Gathered: &evidence.Gathered{CSINode: node,
 				Devices: map[string]int64{"gpu.example.com": 2, "nic.example.com": 1}}}
-			verdict := Evaluate(rule, facts, start)
+			verdict := Evaluate(rule, facts, Observed{}, start)
 			if verdict.Ready != tc.ready {
 				t.Errorf("ready %t", verdict.Ready)
 			}
 			if got := verdict.Results[0].Message(); !strings.Contains(got, tc.says) {
 				t.Errorf("%q does not say %q", got, tc.says)
 			}
-			if Evaluate(rule, &Facts{Node: facts.Node}, start).Ready {
+			if Evaluate(rule, &evidence.Facts{Node: facts.Node}, Observed{}, start).Ready {
 				t.Error("ready without any evidence")
 			}
 		})

@@ -4,36 +4,13 @@
 package readiness
 
 import (
+	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
-
-// Facts is the input of Evaluate: what is known about a node.
-type Facts struct {
-	Node *corev1.Node
-	// Boot is set if the node has rebooted and has not been released since.
-	Boot Boot
-	// Observed is Verdict.Observed of the previous evaluation of the same rule on the same node.
-	Observed Observed
-	// Arrivals is what the process remembers of heartbeats far in the future. nil means that they count by their times.
-	Arrivals *Arrivals
-	// Evidence is the evidence for requirements. nil means that there is none.
-	Evidence *Evidence
-	// Rules are all rules. They tell which rule manages a taint that keeps a DaemonSet's pod off the node.
-	Rules *ruleset.Set
-	// Service tells since when the node is in service under the rule.
-	Service Service
-	// Live lists the pods of a namespace on the node from the API server. It is called after the boot of a rebooted node
-	// is confirmed, because a cache may still have the state from before. If it is nil, the pods of Evidence are used.
-	Live func(namespace string, selector labels.Selector) []*corev1.Pod
-	// Results is a buffer for Verdict.Results, so that evaluating conditions allocates nothing.
-	Results []Result
-}
 
 // Observed is what a process has observed about a rule on a node. It tells the time of evidence that has none.
 type Observed struct {
@@ -63,7 +40,7 @@ type Verdict struct {
 	// Changed is Since by the times of the evidence alone, if it has times.
 	Changed time.Time
 	// Remembered says that Since comes from Observed. If the evidence has no times, Since is too late without
-	// Facts.Observed, up to now.
+	// it, up to now.
 	Remembered bool
 	// RecheckAt is when the verdict may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
@@ -73,29 +50,21 @@ type Verdict struct {
 	// the node's boot, or from the future.
 	HeartbeatDecides bool
 	// Results are the pieces of evidence: the conditions, then the requirements, in the rule's order.
-	Results []Result
-	// Observed is the value of Facts.Observed for the next evaluation.
+	Results []evidence.Result
+	// Observed is the argument of the next evaluation.
 	Observed Observed
 }
 
-// Evaluate returns the verdict of a rule on a node at a time.
-func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
-	if len(rule.Requirements) > 0 && facts.Evidence == nil {
-		facts.Evidence = &Evidence{}
-	}
+// Evaluate returns the verdict of a rule on a node at a time. before is Verdict.Observed of the previous evaluation of the
+// same rule on the same node.
+func Evaluate(rule *ruleset.Rule, facts *evidence.Facts, before Observed, now time.Time) Verdict {
+	facts.Own = rule.Taint
+	results := facts.Judge(rule.Spec.Conditions, rule.Requirements, now)
 	t := tally{now: now}
-	results := facts.Results[:0]
-	for i := range rule.Spec.Conditions {
-		c := &rule.Spec.Conditions[i]
-		results = append(results, Result{Type: c.Type, Required: c.RequiredStatus, condition: c,
-			judgement: facts.judgeCondition(c, now)})
-		t.add(results[len(results)-1].judgement)
+	for i := range results {
+		t.add(results[i].Judgement)
 	}
-	for i := range rule.Requirements {
-		results = append(results, judgeRequirement(rule, &rule.Requirements[i], facts, now))
-		t.add(results[len(results)-1].judgement)
-	}
-	v := t.verdict(rule.Spec.AnyOf(), facts.Observed)
+	v := t.verdict(rule.Spec.AnyOf(), before)
 	for _, t := range []*time.Time{&v.Since, &v.Changed} {
 		if created := facts.Node.CreationTimestamp.Time; t.Before(created) && !created.After(now) {
 			*t = created // the node's clock is behind, or the evidence is from before its registration
@@ -103,6 +72,45 @@ func Evaluate(rule *ruleset.Rule, facts *Facts, now time.Time) Verdict {
 	}
 	v.Results = results
 	return v
+}
+
+// Blocking describes the evidence that keeps the verdict from being ready. It is empty if the verdict is ready.
+func (v *Verdict) Blocking() string {
+	if v.Ready {
+		return ""
+	}
+	var out []string
+	for i := range v.Results {
+		if !v.Results[i].Satisfied {
+			out = append(out, v.Results[i].Message())
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// Refuted reports whether evidence that was reported shows that the rule does not hold. With anyOf, every piece must be
+// refuted.
+func (v *Verdict) Refuted(anyOf bool) bool {
+	refuted := 0
+	for i := range v.Results {
+		if v.Results[i].Refuted() {
+			refuted++
+		}
+	}
+	if anyOf {
+		return refuted == len(v.Results)
+	}
+	return refuted > 0
+}
+
+// Warning describes why the evidence is weaker than it looks. It is usually empty. It does not depend on the node.
+func (v *Verdict) Warning() string {
+	for i := range v.Results {
+		if w := v.Results[i].Warning(); w != "" {
+			return w
+		}
+	}
+	return ""
 }
 
 // tally adds up the judgements of all pieces of evidence, for both values of conditionPolicy, in one pass.
@@ -137,7 +145,7 @@ func (s *span) add(since time.Time) {
 	}
 }
 
-func (t *tally) add(j judgement) {
+func (t *tally) add(j condition.Judgement) {
 	s := &t.bad
 	if j.Satisfied {
 		s = &t.good

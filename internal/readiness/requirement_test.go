@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/validation"
@@ -37,7 +38,7 @@ func TestRequirements(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		require  v1alpha1.Requirement
-		rules    map[string]Satisfaction
+		rules    map[string]evidence.Satisfaction
 		ready    bool
 		appeared bool
 		message  string
@@ -55,20 +56,20 @@ func TestRequirements(t *testing.T) {
 			message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
-		"a rule that holds": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true, Holds: true}},
+		"a rule that holds": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true, Holds: true}},
 			ready:   true,
 			message: "rule first is satisfied on this node"},
-		"a rule that does not hold": {require: phase, rules: map[string]Satisfaction{"first": {Matches: true}},
+		"a rule that does not hold": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true}},
 			appeared: true,
 			message:  "rule first is not satisfied on this node"},
-		"a rule about other nodes": {require: phase, rules: map[string]Satisfaction{"first": {}},
+		"a rule about other nodes": {require: phase, rules: map[string]evidence.Satisfaction{"first": {}},
 			message: "rule first does not select this node"},
 		"a rule that is not there": {require: phase, message: "rule first does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := requiring(t, tc.require)
-			facts := &Facts{Node: node, Evidence: &Evidence{Rules: tc.rules}}
-			v := Evaluate(rule, facts, at)
+			facts := &evidence.Facts{Node: node, Gathered: &evidence.Gathered{Rules: tc.rules}}
+			v := Evaluate(rule, facts, Observed{}, at)
 			if v.Ready != tc.ready || v.NeverAppeared != (!tc.ready && !tc.appeared) {
 				t.Errorf("ready %t, never appeared %t", v.Ready, v.NeverAppeared)
 			}
@@ -91,12 +92,12 @@ func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
 			return // the operator cannot read it at all
 		}
 		rule := ruleset.Compile(obj, nil, start)
-		pods := map[*ruleset.Pods][]*corev1.Pod{}
+		pods := map[*evidence.Pods][]*corev1.Pod{}
 		for _, p := range rule.Pods() {
 			pods[p] = []*corev1.Pod{pod}
 		}
-		facts := &Facts{Node: build.MakeNode("n").Obj(), Rules: ruleset.NewSet(rule), Evidence: &Evidence{Pods: pods}}
-		v := Evaluate(rule, facts, start)
+		facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: ruleset.NewSet(rule).ManagerName, Gathered: &evidence.Gathered{Pods: pods}}
+		v := Evaluate(rule, facts, Observed{}, start)
 		if got := len(v.Results); got != len(obj.Spec.Conditions)+len(obj.Spec.Requirements) {
 			t.Errorf("%d results", got)
 		}
@@ -105,11 +106,11 @@ func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
 
 func TestThePolicyCoversConditionsAndRequirementsAlike(t *testing.T) {
 	r := rule().Condition(cni).Evidence(named)
-	facts := &Facts{Node: node().Condition(cni, corev1.ConditionFalse, at(0)).Obj()}
-	if Evaluate(compile(r), facts, start).Ready {
+	facts := &evidence.Facts{Node: node().Condition(cni, corev1.ConditionFalse, at(0)).Obj()}
+	if Evaluate(compile(r), facts, Observed{}, start).Ready {
 		t.Error("allOf holds with a condition that does not")
 	}
-	if !Evaluate(compile(r.AnyOf()), facts, start).Ready {
+	if !Evaluate(compile(r.AnyOf()), facts, Observed{}, start).Ready {
 		t.Error("anyOf does not hold with a requirement that does")
 	}
 }

@@ -43,11 +43,11 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 		field := fmt.Sprintf("spec.probes[%d]", i)
 		switch {
 		case p.ConditionType == "" || seen[p.ConditionType]:
-			v.invalid(field+".conditionType", "is required, and must be different for each probe")
+			v.Invalid(field+".conditionType", "is required, and must be different for each probe")
 		case !conditionType.MatchString(p.ConditionType):
-			v.invalid(field+".conditionType", "%q is not a condition type such as example.com/CNIReady", p.ConditionType)
+			v.Invalid(field+".conditionType", "%q is not a condition type such as example.com/CNIReady", p.ConditionType)
 		case v1alpha1.KubernetesCondition(p.ConditionType):
-			v.invalid(field+".conditionType", "condition %s belongs to Kubernetes: choose a type of your own, for example "+
+			v.Invalid(field+".conditionType", "condition %s belongs to Kubernetes: choose a type of your own, for example "+
 				"example.com/CNIReady", p.ConditionType)
 		}
 		seen[p.ConditionType] = true
@@ -57,14 +57,14 @@ func (v *validator) agent(spec *v1alpha1.NodeReadinessRuleSpec) {
 		return
 	}
 	if len(spec.Health.Checks) == 0 {
-		v.invalid("spec.health.checks", "must have at least one check")
+		v.Invalid("spec.health.checks", "must have at least one check")
 	}
 	names := map[string]bool{}
 	for i := range spec.Health.Checks {
 		c := &spec.Health.Checks[i]
 		field := fmt.Sprintf("spec.health.checks[%d]", i)
 		if names[c.Name] {
-			v.invalid(field+".name", "is a duplicate")
+			v.Invalid(field+".name", "is a duplicate")
 		}
 		names[c.Name] = true
 		v.check(field, c)
@@ -75,21 +75,21 @@ func (v *validator) probe(field string, p *v1alpha1.Probe) {
 	actions := count(p.HTTPGet != nil, p.TCPSocket != nil, p.GRPC != nil, p.File != nil, p.Check != "")
 	switch {
 	case actions == 0:
-		v.unsupported(field, "has no action that this version supports")
+		v.Unsupported(field, "has no action that this version supports")
 	case actions > 1:
-		v.invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
+		v.Invalid(field, "give exactly one of httpGet, tcpSocket, grpc, file and check")
 	case p.Check != "" && !slices.Contains(probeChecks, p.Check):
-		v.unknown(field+".check", p.Check)
+		v.Unknown(field+".check", p.Check)
 	}
 }
 
 func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 	byHTTP := strings.HasPrefix(c.Name, checkByHTTP)
 	if !byHTTP && !strings.HasPrefix(c.Name, checkOfRule) && !slices.Contains(healthChecks, c.Name) {
-		v.unknown(field+".name", c.Name)
+		v.Unknown(field+".name", c.Name)
 	}
 	if byHTTP != (c.HTTPGet != nil) {
-		v.invalid(field+".httpGet", "is required in a check named http:<name>, and only there: give it, or use another name")
+		v.Invalid(field+".httpGet", "is required in a check named http:<name>, and only there: give it, or use another name")
 	}
 	for _, p := range []struct {
 		field, check string
@@ -102,7 +102,7 @@ func (v *validator) check(field string, c *v1alpha1.HealthCheck) {
 		{"customConditions", "custom_conditions", c.CustomConditions != nil},
 	} {
 		if p.given && c.Name != p.check {
-			v.invalid(field+"."+p.field, "is for the check %s only: remove it, or use name: %s", p.check, p.check)
+			v.Invalid(field+"."+p.field, "is for the check %s only: remove it, or use name: %s", p.check, p.check)
 		}
 	}
 }

@@ -14,16 +14,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/build"
 )
 
 // cluster is a cluster with some DaemonSets.
-func cluster(of ...*build.DaemonSetWrapper) Cluster {
-	return Cluster{TransientTaintPrefixes: DefaultTransientTaintPrefixes,
-		DaemonSets: func(namespace string) (out []*DaemonSet) {
+func cluster(of ...*build.DaemonSetWrapper) evidence.Cluster {
+	return evidence.Cluster{TransientTaintPrefixes: evidence.DefaultTransientTaintPrefixes,
+		DaemonSets: func(namespace string) (out []*evidence.DaemonSet) {
 			for _, d := range of {
 				if d.Namespace == namespace {
-					out = append(out, CompileDaemonSet(d.Obj()))
+					out = append(out, evidence.CompileDaemonSet(d.Obj()))
 				}
 			}
 			return out
@@ -43,7 +44,7 @@ func requires(name string, edit ...func(*v1alpha1.NodeReadinessRule)) *Rule {
 // TestTheDaemonSetControllerAddsTolerations: the taints that they are for do not keep pods off.
 func TestTheDaemonSetControllerAddsTolerations(t *testing.T) {
 	for hostNetwork, want := range map[bool]string{false: corev1.TaintNodeNetworkUnavailable, true: ""} {
-		d := CompileDaemonSet(build.MakeDaemonSet("kube-system", "agent").
+		d := evidence.CompileDaemonSet(build.MakeDaemonSet("kube-system", "agent").
 			Template(func(pod *corev1.PodSpec) { pod.HostNetwork = hostNetwork }).Obj())
 		got := d.RepelledBy(build.MakeNode("n").Taint(corev1.TaintNodeUnschedulable, "", corev1.TaintEffectNoSchedule).
 			Taint(corev1.TaintNodeNetworkUnavailable, "", corev1.TaintEffectNoSchedule).Obj().Spec.Taints,
@@ -127,7 +128,7 @@ func TestTheDaemonSetsThatBelongOnANode(t *testing.T) {
 			if tc.node != nil {
 				on = tc.node
 			}
-			p := set.Rule("uid-r").DaemonSets()[0].On(on, rule.Taint, set)
+			p := set.Rule("uid-r").DaemonSets()[0].On(on, rule.Taint, set.ManagerName)
 			got := ""
 			switch {
 			case len(p.Belong) == 1 && len(p.Ignored) == 0:
@@ -167,7 +168,7 @@ func TestARuleIsTheSameUntilItsDaemonSetsChange(t *testing.T) {
 	if NewSet(rule).WithDaemonSets(cluster(again), first).All()[0] != first.All()[0] {
 		t.Error("a status makes it another rule")
 	}
-	for name, next := range map[string]Cluster{
+	for name, next := range map[string]evidence.Cluster{
 		"another one": cluster(agent, build.MakeDaemonSet("kube-system", "more")),
 		"none":        cluster(),
 		"an edit":     cluster((&build.DaemonSetWrapper{DaemonSet: *agent.Obj()}).Select("a", "b")),

@@ -8,9 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 // ReasonDeadlock means that a rule waits for a DaemonSet that waits for the rule.
@@ -29,7 +27,7 @@ const ReasonDeadlock = "Deadlock"
 type wait struct {
 	*Rule
 	// on is the DaemonSet that the rule's taint keeps away. It is nil if the rule is required by name or by its condition.
-	on *DaemonSet
+	on *evidence.DaemonSet
 }
 
 // waits returns the rules that a rule waits for.
@@ -43,10 +41,10 @@ func (s *Set) waits(r *Rule) []wait {
 	}
 	for _, q := range r.DaemonSets() {
 		for _, o := range s.rules {
-			if o == r || o.Mode == Deleting || o.Mode == DryRun || sameTaint(o, r) || !Repels(o.Taint) {
+			if o == r || o.Mode == Deleting || o.Mode == DryRun || sameTaint(o, r) || !evidence.Repels(o.Taint) {
 				continue
 			}
-			if d := q.keptAway(r, o); d != nil {
+			if d := q.KeptAway(r.Taint, o.Taint, r.Selector, o.Selector); d != nil {
 				out = append(out, wait{o, d})
 			}
 		}
@@ -56,19 +54,6 @@ func (s *Set) waits(r *Rule) []wait {
 
 func sameTaint(a, b *Rule) bool {
 	return a.Taint != nil && b.Taint != nil && a.Taint.MatchTaint(b.Taint)
-}
-
-// keptAway returns a DaemonSet that a rule waits for and another rule's taint keeps away, or nil.
-func (q *DaemonSets) keptAway(rule, by *Rule) *DaemonSet {
-	if Disjoint(rule.Selector, by.Selector) {
-		return nil
-	}
-	for _, d := range q.Found {
-		if !d.Tolerates(by.Taint) && !q.ignores(d, rule.Taint) && d.mayReach(rule.Selector, by.Selector) {
-			return d
-		}
-	}
-	return nil
 }
 
 // Deadlock returns the problem of a rule that waits for a DaemonSet that waits for the rule, or nil.
@@ -93,10 +78,10 @@ func (s *Set) Deadlock(rule *Rule) *Problem {
 	return nil
 }
 
-func deadlockProblem(rule *Rule, d *DaemonSet, way []*Rule) *Problem {
+func deadlockProblem(rule *Rule, d *evidence.DaemonSet, way []*Rule) *Problem {
 	field, t := "spec.requirements", way[0].Taint
 	for i := range rule.Requirements {
-		if q := rule.Requirements[i].DaemonSets; q != nil && slices.Contains(q.Found, d) {
+		if q, ok := rule.Requirements[i].Kind.(*evidence.DaemonSets); ok && slices.Contains(q.Found, d) {
 			field = fmt.Sprintf("spec.requirements[%d].daemonSets", i)
 			break
 		}
@@ -119,37 +104,4 @@ func (s *Set) breakDeadlocks(before *Set) *Set {
 		}
 	}
 	return NewSet(rules...)
-}
-
-// mayReach reports whether pods of the DaemonSet may run on nodes that all selectors select.
-func (d *DaemonSet) mayReach(selectors ...labels.Selector) bool {
-	return d.reach == nil || slices.ContainsFunc(d.reach, func(reach labels.Selector) bool {
-		return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return Disjoint(reach, s) })
-	})
-}
-
-// operators maps operators of node affinity to those of label selectors.
-var operators = map[corev1.NodeSelectorOperator]selection.Operator{
-	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
-	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
-}
-
-// reachOf returns selectors of which a node must match one, by the labels that a pod requires.
-func reachOf(pod *corev1.PodSpec) []labels.Selector {
-	chosen := labels.SelectorFromSet(pod.NodeSelector)
-	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
-		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return []labels.Selector{chosen}
-	}
-	var out []labels.Selector
-	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		reach := chosen.DeepCopySelector()
-		for _, e := range term.MatchExpressions {
-			if r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values); err == nil {
-				reach = reach.Add(*r) // the operators Gt and Lt are left out
-			}
-		}
-		out = append(out, reach)
-	}
-	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -60,7 +61,7 @@ func TestDisplaced(t *testing.T) {
 			for _, r := range c.rules {
 				rule := Compile(r.Obj(), nil, now)
 				if rule.Name == "frozen" {
-					rule = rule.Freeze(Problem{Reason: ReasonInvalid})
+					rule = rule.Freeze(Problem{Reason: evidence.ReasonInvalid})
 				}
 				rules = append(rules, rule)
 			}

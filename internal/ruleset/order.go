@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 const (
@@ -39,14 +41,14 @@ func (s *Set) order() {
 			return
 		}
 		state[r] = visiting
+		s.daemonSets = s.daemonSets || len(r.DaemonSets()) > 0
 		for i := range r.Requirements {
 			q := &r.Requirements[i]
-			s.daemonSets = s.daemonSets || q.DaemonSets != nil
-			s.gathers = s.gathers || q.Pods != nil || q.DaemonSets != nil || q.CSIDriver != nil || q.Devices != nil
-			s.inspects = s.inspects || q.Resource != nil || q.Expression != nil
-			if q.RuleSatisfied != "" {
+			s.gathers = s.gathers || q.Origin() == evidence.Elsewhere
+			s.inspects = s.inspects || q.Origin() == evidence.OnNode
+			if other := q.Rule(); other != "" {
 				s.chained = true
-				visit(s.byName[q.RuleSatisfied])
+				visit(s.byName[other])
 			}
 		}
 		state[r] = visited
@@ -93,7 +95,7 @@ func namesOf(rules []*Rule) []string {
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
 	for i := range r.Requirements {
-		if next := s.byName[r.Requirements[i].RuleSatisfied]; next != nil {
+		if next := s.byName[r.Requirements[i].Rule()]; next != nil {
 			out = append(out, next)
 		}
 	}
@@ -137,7 +139,7 @@ func (s *Set) Invalid(rule *Rule) []Problem {
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
 		if by := s.publishers[c.Type]; len(by) > 0 && c.MaxAgeSeconds != nil {
-			out = append(out, Problem{Field: fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), Reason: ReasonInvalid,
+			out = append(out, Problem{Field: fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), Reason: evidence.ReasonInvalid,
 				Message: fmt.Sprintf("condition %s is published by rule %s, which writes it only when it changes: remove "+
 					"maxAgeSeconds",
 					c.Type, by[0].Name)})
@@ -183,7 +185,7 @@ func (s *Set) FreezeDependents(before *Set) *Set {
 // waitsFor returns the problem of the first frozen rule that a rule requires, and the field that requires it.
 func (r *Rule) waitsFor(causes map[string]Problem) (p Problem, field string) {
 	for i := range r.Requirements {
-		if p, frozen := causes[r.Requirements[i].RuleSatisfied]; frozen {
+		if p, frozen := causes[r.Requirements[i].Rule()]; frozen {
 			return p, fmt.Sprintf("spec.requirements[%d].ruleSatisfied", i)
 		}
 	}

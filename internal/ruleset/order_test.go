@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -158,7 +159,7 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 		"one only reads":              {[]*build.RuleWrapper{rule("a", "X", "A"), rule("b", "A", "B")}, nil},
 		"a publisher that is deleted": {[]*build.RuleWrapper{rule("a", "B", "A").Deleted(born), rule("b", "A", "B")}, nil},
 		"an age for what is written only when it changes": {[]*build.RuleWrapper{rule("a", "X", "A"), aged},
-			map[string]string{"b": ReasonInvalid}},
+			map[string]string{"b": evidence.ReasonInvalid}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var compiled []*Rule

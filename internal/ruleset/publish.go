@@ -21,10 +21,10 @@ func (v *validator) publish(p *v1alpha1.Publish) {
 	switch {
 	case p == nil:
 	case v1alpha1.ReservedCondition(p.ConditionType):
-		v.invalid("spec.publish.conditionType", "conditions under kubernetes.io and k8s.io belong to Kubernetes: use a "+
+		v.Invalid("spec.publish.conditionType", "conditions under kubernetes.io and k8s.io belong to Kubernetes: use a "+
 			"domain of your own, for example example.com/NetworkReady")
 	case !qualifiedCondition.MatchString(p.ConditionType):
-		v.invalid("spec.publish.conditionType", "%q is not a condition type with a domain, such as example.com/NetworkReady",
+		v.Invalid("spec.publish.conditionType", "%q is not a condition type with a domain, such as example.com/NetworkReady",
 			p.ConditionType)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 // Mode says how far a rule is in force. If several modes apply, the first of this list counts.
@@ -59,7 +60,7 @@ type Rule struct {
 	// Taint is the rule's taint, or nil if it has none.
 	Taint *corev1.Taint
 	// Requirements are the compiled requirements, in the order of the spec.
-	Requirements []Requirement
+	Requirements []evidence.Requirement
 	// Problems are the reasons why the rule is invalid. They are empty for a valid rule.
 	Problems []Problem
 
@@ -200,15 +201,12 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
-// MaxClockSkew is the most by which the clock of a node or of another replica may be ahead of this process's clock.
-const MaxClockSkew = 5 * time.Minute
-
 // inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
 // status tells, unless it was written before a dry-run or a suspension that has ended. A new rule is in force since its
 // creation. Any other rule is put in force now. A time in the future, by a clock that was ahead, does not count: until
 // then, all new nodes would be existing nodes.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
-	s, latest := &obj.Status, now.Add(MaxClockSkew)
+	s, latest := &obj.Status, now.Add(evidence.MaxClockSkew)
 	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
 		(r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
 		return s.InForce.Since.Time, false

@@ -5,7 +5,6 @@ package ruleset
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -65,15 +64,6 @@ func (s *Set) Rule(uid types.UID) *Rule { return s.byUID[uid] }
 // Named returns the rule with a name, or nil.
 func (s *Set) Named(name string) *Rule { return s.byName[name] }
 
-// Few joins the first names for a message, at most most, and adds how many others there are of count.
-func Few(names []string, most, count int) string {
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if count > most {
-		text += fmt.Sprintf(" and %d more", count-most)
-	}
-	return text
-}
-
 // TaintID identifies a taint on a node, by key and effect, as in Kubernetes.
 type TaintID struct {
 	Key    string
@@ -93,6 +83,14 @@ func SameTaints(a, b []corev1.Taint) bool {
 
 // Manager returns the oldest rule with a taint, or nil.
 func (s *Set) Manager(t *corev1.Taint) *Rule { return s.managers[TaintIDOf(*t)] }
+
+// ManagerName returns the name of the oldest rule with a taint, or "".
+func (s *Set) ManagerName(t *corev1.Taint) string {
+	if r := s.Manager(t); r != nil {
+		return r.Name
+	}
+	return ""
+}
 
 // With returns the set with a rule instead of its former version, and of any other rule of the same name.
 func (s *Set) With(r *Rule) *Set {

@@ -5,7 +5,6 @@ package ruleset
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,14 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
-// Reasons why a rule is invalid.
+// Reasons why a rule is invalid, beside those of package evidence.
 const (
-	// ReasonInvalid: a field of the spec breaks the API's rules; a CRD of another version let it through.
-	ReasonInvalid = "Invalid"
-	// ReasonUnsupported: the spec asks for something that this version cannot do.
-	ReasonUnsupported = "Unsupported"
 	// ReasonForeignCRD: the CustomResourceDefinition that is served is not Nodegate's.
 	ReasonForeignCRD = "ForeignCRD"
 	// ReasonOtherController: another controller acts on the rules.
@@ -39,22 +35,7 @@ func OtherController(namespace, holder string) *Problem {
 }
 
 // Problem is a reason why a rule is invalid.
-type Problem struct {
-	// Field is the path of the field, such as spec.taint.key.
-	Field string
-	// Reason is one of the Reason constants.
-	Reason string
-	// Message says what is wrong and what to do.
-	Message string
-}
-
-// String returns the field and the message.
-func (p Problem) String() string {
-	if p.Field == "" {
-		return p.Message
-	}
-	return p.Field + ": " + p.Message
-}
+type Problem = evidence.Problem
 
 // reservedTaintPrefixes are prefixes of taint keys that belong to Kubernetes itself.
 var reservedTaintPrefixes = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/",
@@ -68,9 +49,6 @@ func ControlPlane(nodeLabels map[string]string) bool {
 	return slices.ContainsFunc(ControlPlaneLabels, func(key string) bool { _, ok := nodeLabels[key]; return ok })
 }
 
-// kubernetesTransient are the prefixes of those taints that Kubernetes adds and removes while a node runs.
-var kubernetesTransient = reservedTaintPrefixes[:2]
-
 // ValidateTaintKey returns why a rule may not use a taint key, or "" if it may.
 func ValidateTaintKey(key string) string {
 	for _, p := range reservedTaintPrefixes {
@@ -81,62 +59,42 @@ func ValidateTaintKey(key string) string {
 	return strings.Join(validation.IsQualifiedName(key), "; ")
 }
 
-// grammar is the regular expression at the end of a message of apimachinery. The words before it say the same.
-var grammar = regexp.MustCompile(`,? regex used for validation is '[^']*'`)
-
 // compileSpec compiles the requirements of a spec. It checks the spec as the CRD's schema does, because another version
 // of the schema may have accepted it, and finds what this version does not support.
-func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]Requirement, []Problem) {
+func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]evidence.Requirement, []Problem) {
 	v := validator{}
-	v.selector(&spec.NodeSelector)
+	v.Selector("spec.nodeSelector", &spec.NodeSelector)
 	v.evidence(spec)
 	v.effects(spec)
 	v.modes(spec)
 	v.agent(spec)
 	v.publish(spec.Publish)
 	requirements := v.requirements(spec)
-	return requirements, v.problems
+	return requirements, v.Problems
 }
 
-type validator struct{ problems []Problem }
-
-func (v *validator) invalid(field, format string, args ...any) {
-	message := grammar.ReplaceAllString(fmt.Sprintf(format, args...), "")
-	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonInvalid, Message: message})
-}
-
-const mustSelect = "must select something: give matchLabels or matchExpressions"
-
-func (v *validator) selector(s *v1alpha1.NodeSelector) {
-	if len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0 {
-		v.invalid("spec.nodeSelector", mustSelect)
-		return
-	}
-	if _, err := s.AsSelector(); err != nil {
-		v.invalid("spec.nodeSelector", "%v", err)
-	}
-}
+type validator struct{ evidence.Problems }
 
 func (v *validator) evidence(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if len(spec.Conditions) == 0 && len(spec.Requirements) == 0 {
-		v.invalid("spec.conditions", "a rule needs evidence: give at least one entry in conditions or requirements")
+		v.Invalid("spec.conditions", "a rule needs evidence: give at least one entry in conditions or requirements")
 	}
 	for i, c := range spec.Conditions {
 		field := fmt.Sprintf("spec.conditions[%d]", i)
 		if c.Type == "" {
-			v.invalid(field+".type", "must not be empty")
+			v.Invalid(field+".type", "must not be empty")
 		}
 		if !knownStatus(c.RequiredStatus) {
-			v.invalid(field+".requiredStatus", "must be True, False or Unknown, not %q", c.RequiredStatus)
+			v.Invalid(field+".requiredStatus", "must be True, False or Unknown, not %q", c.RequiredStatus)
 		}
 		if c.DefaultStatus != "" && !knownStatus(c.DefaultStatus) {
-			v.invalid(field+".defaultStatus", "must be True, False or Unknown, not %q", c.DefaultStatus)
+			v.Invalid(field+".defaultStatus", "must be True, False or Unknown, not %q", c.DefaultStatus)
 		}
 		if c.DefaultStatus != "" && spec.BootstrapOnly() {
-			v.invalid(field+".defaultStatus", "cannot be combined with bootstrap-only")
+			v.Invalid(field+".defaultStatus", "cannot be combined with bootstrap-only")
 		}
 		if c.MaxAgeSeconds != nil && *c.MaxAgeSeconds < 1 {
-			v.invalid(field+".maxAgeSeconds", "must be at least 1")
+			v.Invalid(field+".maxAgeSeconds", "must be at least 1")
 		}
 	}
 }
@@ -150,43 +108,43 @@ func (v *validator) effects(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if t == nil {
 		if spec.EvictionGuard == nil && spec.Health == nil && spec.Publish == nil &&
 			spec.PodAdmission != v1alpha1.PodAdmissionDeny {
-			v.invalid("spec", "a rule needs an effect: give at least one of taint, evictionGuard, health, publish, or "+
+			v.Invalid("spec", "a rule needs an effect: give at least one of taint, evictionGuard, health, publish, or "+
 				"podAdmission: Deny")
 		}
 		return
 	}
 	if msg := ValidateTaintKey(t.Key); msg != "" {
-		v.invalid("spec.taint.key", "%s", msg)
+		v.Invalid("spec.taint.key", "%s", msg)
 	}
 	if msgs := validation.IsValidLabelValue(t.Value); len(msgs) > 0 {
-		v.invalid("spec.taint.value", "%s", strings.Join(msgs, "; "))
+		v.Invalid("spec.taint.value", "%s", strings.Join(msgs, "; "))
 	}
 	switch corev1.TaintEffect(t.Effect) {
 	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		v.invalid("spec.taint.effect", "must be NoSchedule, PreferNoSchedule or NoExecute, not %q", t.Effect)
+		v.Invalid("spec.taint.effect", "must be NoSchedule, PreferNoSchedule or NoExecute, not %q", t.Effect)
 	}
 	if spec.EnforcementMode == "" {
-		v.invalid("spec.enforcementMode", "is required with a taint: continuous or bootstrap-only")
+		v.Invalid("spec.enforcementMode", "is required with a taint: continuous or bootstrap-only")
 	}
 }
 
 func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
-	oneOf(v, "spec.enforcementMode", spec.EnforcementMode,
+	evidence.OneOf(&v.Problems, "spec.enforcementMode", spec.EnforcementMode,
 		v1alpha1.EnforcementModeContinuous, v1alpha1.EnforcementModeBootstrapOnly)
-	oneOf(v, "spec.conditionPolicy", spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf)
+	evidence.OneOf(&v.Problems, "spec.conditionPolicy", spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf)
 	if spec.AnyOf() && spec.BootstrapOnly() {
-		v.invalid("spec.conditionPolicy", "anyOf cannot be combined with bootstrap-only")
+		v.Invalid("spec.conditionPolicy", "anyOf cannot be combined with bootstrap-only")
 	}
 	for i, e := range spec.RearmOn {
 		if e != v1alpha1.RearmOnReboot {
-			v.unknown(fmt.Sprintf("spec.rearmOn[%d]", i), string(e))
+			v.Unknown(fmt.Sprintf("spec.rearmOn[%d]", i), string(e))
 		}
 	}
 	if m := spec.MaxUnavailable; m != nil {
 		if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String &&
 			n > 100 {
-			v.invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
+			v.Invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 		}
 	}
 	v.admission(spec)
@@ -195,31 +153,31 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 }
 
 func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
-	oneOf(v, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone, v1alpha1.PodAdmissionDeny)
+	evidence.OneOf(&v.Problems, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone, v1alpha1.PodAdmissionDeny)
 	if spec.PodAdmission == v1alpha1.PodAdmissionDeny && spec.Taint == nil {
-		v.invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
+		v.Invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
 	}
-	oneOf(v, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone)
-	oneOf(v, "spec.existingNodes", spec.ExistingNodes,
+	evidence.OneOf(&v.Problems, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone)
+	evidence.OneOf(&v.Problems, "spec.existingNodes", spec.ExistingNodes,
 		v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone)
 }
 
 func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if s := spec.Stabilization; s != nil && min(s.ReadySeconds, s.UnreadySeconds, s.MinimumHoldSeconds) < 0 {
-		v.invalid("spec.stabilization", "must not be negative")
+		v.Invalid("spec.stabilization", "must not be negative")
 	}
 	t := spec.Timeout
 	if t == nil {
 		return
 	}
-	oneOf(v, "spec.timeout.action", t.Action,
+	evidence.OneOf(&v.Problems, "spec.timeout.action", t.Action,
 		v1alpha1.TimeoutActionKeep, v1alpha1.TimeoutActionRelease, v1alpha1.TimeoutActionReplace)
 	v.replace(spec)
 	if t.Seconds == nil && t.AppearSeconds == nil {
-		v.invalid("spec.timeout", "needs seconds, appearSeconds or both")
+		v.Invalid("spec.timeout", "needs seconds, appearSeconds or both")
 	}
 	if t.Seconds != nil && *t.Seconds < 1 || t.AppearSeconds != nil && *t.AppearSeconds < 1 {
-		v.invalid("spec.timeout", "must be at least 1 second")
+		v.Invalid("spec.timeout", "must be at least 1 second")
 	}
 }
 
@@ -234,7 +192,7 @@ func (v *validator) completionAnnotation(key string) {
 // annotation validates the key of an annotation that the operator sets on nodes.
 func (v *validator) annotation(field, key string) {
 	for _, msg := range annotationProblems(key) {
-		v.invalid(field, "%s", msg)
+		v.Invalid(field, "%s", msg)
 	}
 }
 
@@ -257,33 +215,26 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 	t := spec.Timeout
 	r := t.Replace
 	if (t.Action == v1alpha1.TimeoutActionReplace) != (r != nil) {
-		v.invalid("spec.timeout", "action: Replace and replace belong together: give both or neither")
+		v.Invalid("spec.timeout", "action: Replace and replace belong together: give both or neither")
 	}
 	if t.Action == v1alpha1.TimeoutActionReplace && spec.Taint == nil {
-		v.invalid("spec.taint", "action: Replace needs a taint, since pods may land on a node without one while it is "+
+		v.Invalid("spec.taint", "action: Replace needs a taint, since pods may land on a node without one while it is "+
 			"handed over: give spec.taint")
 	}
 	if r == nil {
 		return
 	}
 	method := r.MethodOrDefault()
-	oneOf(v, "spec.timeout.replace.method", method, v1alpha1.ReplaceMethodAnnotation, v1alpha1.ReplaceMethodNodeClaim)
+	evidence.OneOf(&v.Problems, "spec.timeout.replace.method", method, v1alpha1.ReplaceMethodAnnotation, v1alpha1.ReplaceMethodNodeClaim)
 	if (method == v1alpha1.ReplaceMethodAnnotation) != (r.Annotation != nil) {
-		v.invalid("spec.timeout.replace", "method: Annotation, the default, needs annotation, and method: NodeClaim does "+
+		v.Invalid("spec.timeout.replace", "method: Annotation, the default, needs annotation, and method: NodeClaim does "+
 			"not take it")
 	}
 	if r.Annotation != nil {
 		v.annotation("spec.timeout.replace.annotation.key", r.Annotation.Key)
 	}
 	if r.MaxPerHour != nil && (*r.MaxPerHour < 1 || *r.MaxPerHour > v1alpha1.MaxReplacementsListed) {
-		v.invalid("spec.timeout.replace.maxPerHour", "must be from 1 to %d", v1alpha1.MaxReplacementsListed)
-	}
-}
-
-// oneOf validates a field that is empty or has one of some values.
-func oneOf[S ~string](v *validator, field string, value S, supported ...S) {
-	if value != "" && !slices.Contains(supported, value) {
-		v.unknown(field, string(value))
+		v.Invalid("spec.timeout.replace.maxPerHour", "must be from 1 to %d", v1alpha1.MaxReplacementsListed)
 	}
 }
 
@@ -296,12 +247,4 @@ func count(given ...bool) int {
 		}
 	}
 	return n
-}
-
-func (v *validator) unknown(field, value string) {
-	v.unsupported(field, fmt.Sprintf("unsupported value %q", value))
-}
-
-func (v *validator) unsupported(field, message string) {
-	v.problems = append(v.problems, Problem{Field: field, Reason: ReasonUnsupported, Message: message})
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -37,7 +37,7 @@ type Watch struct {
 	Object runtime.Object
 	// Namespace is the namespace of pods or DaemonSets.
 	Namespace string
-	// OfDaemonSets says that the informer keeps only pods of DaemonSets, as readiness.DaemonPod.
+	// OfDaemonSets says that the informer keeps only pods of DaemonSets, as evidence.DaemonPod.
 	OfDaemonSets bool
 	// Options has the selectors.
 	Options metav1.ListOptions
@@ -101,7 +101,7 @@ func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
 	ctx, cancel := context.WithCancel(ctx)
 	if w.OfDaemonSets {
 		s := &podStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
-			byNode: map[string][]readiness.DaemonPod{}}
+			byNode: map[string][]evidence.DaemonPod{}}
 		c.fill(ctx, w, s, &s.failures)
 		return s
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 // onNode is the field of pods and ResourceSlices that names their node.
@@ -58,6 +58,6 @@ func Occupies(taint *corev1.Taint) func(*corev1.Pod) bool {
 	return func(pod *corev1.Pod) bool {
 		_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 		return !static && (taint == nil && !PartOfNode(pod) ||
-			taint != nil && ruleset.Toleration(pod.Spec.Tolerations, taint) == nil)
+			taint != nil && evidence.Toleration(pod.Spec.Tolerations, taint) == nil)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 // podStore stores the pods of DaemonSets of one namespace by node, with at most 200 bytes for each. An informer needs
@@ -24,7 +24,7 @@ type podStore struct {
 	cancel       context.CancelFunc
 
 	mu     sync.Mutex
-	byNode map[string][]readiness.DaemonPod
+	byNode map[string][]evidence.DaemonPod
 }
 
 // slimPod is a pod on its way into the store. A reflector asks for its name and version.
@@ -32,7 +32,7 @@ type slimPod struct {
 	metav1.ObjectMeta
 	node string
 	kept bool
-	pod  readiness.DaemonPod
+	pod  evidence.DaemonPod
 }
 
 // Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
@@ -58,14 +58,14 @@ func (s *podStore) apply(o any, deleted bool) error {
 	}
 	s.mu.Lock()
 	of := s.byNode[p.node]
-	i := slices.IndexFunc(of, func(k readiness.DaemonPod) bool { return k.Name == p.Name })
+	i := slices.IndexFunc(of, func(k evidence.DaemonPod) bool { return k.Name == p.Name })
 	keep := p.kept && !deleted && p.node != ""
 	differs := true
 	switch {
 	case i < 0 && !keep, i >= 0 && keep && of[i] == p.pod:
 		differs = false
 	case i < 0:
-		s.byNode[p.node] = slices.Concat(of, []readiness.DaemonPod{p.pod}) // without room for more: few nodes get more
+		s.byNode[p.node] = slices.Concat(of, []evidence.DaemonPod{p.pod}) // without room for more: few nodes get more
 	case keep:
 		of[i] = p.pod
 	case len(of) == 1:
@@ -82,7 +82,7 @@ func (s *podStore) apply(o any, deleted bool) error {
 
 // Replace implements cache.ReflectorStore.
 func (s *podStore) Replace(list []any, _ string) error {
-	next := map[string][]readiness.DaemonPod{}
+	next := map[string][]evidence.DaemonPod{}
 	for _, o := range list {
 		p, err := slim(o)
 		if err != nil {

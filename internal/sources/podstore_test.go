@@ -16,7 +16,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -29,7 +29,7 @@ func TestAPodOfADaemonSetCostsFewBytes(t *testing.T) {
 	const nodes, agents = 1500, 20
 	var nodesChanged int
 	s := &podStore{failures: failures{changed: func() {}}, nodesChanged: func(...any) { nodesChanged++ },
-		byNode: map[string][]readiness.DaemonPod{}}
+		byNode: map[string][]evidence.DaemonPod{}}
 	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var templates []*corev1.Pod
 	for a := range agents {
@@ -66,7 +66,7 @@ func TestAPodOfADaemonSetCostsFewBytes(t *testing.T) {
 			return nil
 		},
 	} {
-		s.byNode = map[string][]readiness.DaemonPod{}
+		s.byNode = map[string][]evidence.DaemonPod{}
 		before := heap()
 		if err := fill(); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func heap() int {
 
 func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 	var told []string
-	s := &podStore{failures: failures{changed: func() {}}, byNode: map[string][]readiness.DaemonPod{},
+	s := &podStore{failures: failures{changed: func() {}}, byNode: map[string][]evidence.DaemonPod{},
 		nodesChanged: func(objects ...any) { told = append(told, NodesOf(objects[0])...) }}
 	agent, born := build.MakeDaemonSet("kube-system", "agent"), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	a, b := agent.Pod("a", born).Obj(), agent.Pod("b", born).Obj()
@@ -140,11 +140,11 @@ func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 	rule := compiled(daemonSetsOf("kube-system"))
 	set := ruleset.NewSet(rule)
 	check := func(t *testing.T, from interface {
-		Gather(*ruleset.Set, string, *readiness.Evidence)
-		DaemonSets(string) []*ruleset.DaemonSet
+		Gather(*ruleset.Set, string, *evidence.Gathered)
+		DaemonSets(string) []*evidence.DaemonSet
 	}) {
 		t.Helper()
-		e, sets := &readiness.Evidence{}, from.DaemonSets("kube-system")
+		e, sets := &evidence.Gathered{}, from.DaemonSets("kube-system")
 		from.Gather(set, "n", e)
 		if pods := e.DaemonPods["kube-system"]; len(pods) != 1 || pods[0].Name != "agent-n" || len(sets) != 1 ||
 			sets[0].Name != "agent" {
@@ -178,7 +178,7 @@ func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
 	s, set := New(nil, &heard{}), ruleset.NewSet(compiled(daemonSetsOf("kube-system")))
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	pass := func(at time.Time, asks ...types.UID) (since []time.Time) {
-		e := &readiness.Evidence{}
+		e := &evidence.Gathered{}
 		s.Gather(set, "n", e)
 		for _, uid := range asks {
 			since = append(since, e.Absent(uid, at))

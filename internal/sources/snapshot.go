@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -76,7 +76,7 @@ func watchesOf(k key, nodes []string) (out []*Watch) {
 
 // newSnapshot calls a function for each key that the rules of a set need.
 func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, k key) error) *Snapshot {
-	s := &Snapshot{TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes,
+	s := &Snapshot{TransientTaintPrefixes: evidence.DefaultTransientTaintPrefixes,
 		objects: map[key]map[string][]any{}, failed: map[key]string{}}
 	for k := range neededBy(set) {
 		s.objects[k] = map[string][]any{}
@@ -92,11 +92,11 @@ func newSnapshot(set *ruleset.Set, fill func(s *Snapshot, k key) error) *Snapsho
 func (s *Snapshot) add(k key, object any) {
 	switch o := object.(type) {
 	case *appsv1.DaemonSet:
-		object = ruleset.CompileDaemonSet(o)
+		object = evidence.CompileDaemonSet(o)
 	case *corev1.Pod:
-		if pod, ok := readiness.DaemonPodOf(o); ok && k.kind == daemonPods {
-			node := readiness.NodeOf(o)
-			s.objects[k][node] = append(s.objects[k][node], []readiness.DaemonPod{pod})
+		if pod, ok := evidence.DaemonPodOf(o); ok && k.kind == daemonPods {
+			node := evidence.NodeOf(o)
+			s.objects[k][node] = append(s.objects[k][node], []evidence.DaemonPod{pod})
 			return
 		}
 	}
@@ -139,18 +139,18 @@ func (w *Watch) selects(o runtime.Object) bool {
 }
 
 // DaemonSets returns the DaemonSets of a namespace.
-func (s *Snapshot) DaemonSets(namespace string) []*ruleset.DaemonSet {
-	return only[*ruleset.DaemonSet](s.objects[key{kind: daemonSets, namespace: namespace}][noNode])
+func (s *Snapshot) DaemonSets(namespace string) []*evidence.DaemonSet {
+	return only[*evidence.DaemonSet](s.objects[key{kind: daemonSets, namespace: namespace}][noNode])
 }
 
 // Complete returns the set with the DaemonSets of the snapshot in its rules, and the transient taints.
 func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
-	return set.WithDaemonSets(ruleset.Cluster{DaemonSets: s.DaemonSets,
+	return set.WithDaemonSets(evidence.Cluster{DaemonSets: s.DaemonSets,
 		TransientTaintPrefixes: s.TransientTaintPrefixes}, ruleset.NewSet())
 }
 
 // Gather fills in the evidence on a node for all rules of a set.
-func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
+func (s *Snapshot) Gather(set *ruleset.Set, node string, e *evidence.Gathered) {
 	gather(set, e, nil, func(k key) ([]any, bool) {
 		byNode, ok := s.objects[k]
 		return byNode[node], ok
@@ -158,7 +158,7 @@ func (s *Snapshot) Gather(set *ruleset.Set, node string, e *readiness.Evidence) 
 }
 
 // Unread returns why a requirement cannot be evaluated, or "" if it can.
-func (s *Snapshot) Unread(r *ruleset.Requirement) string {
+func (s *Snapshot) Unread(r *evidence.Requirement) string {
 	for _, k := range keysOf(r) {
 		if s.failed[k] != "" {
 			return s.failed[k]

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -137,17 +137,17 @@ func (s *Sources) watchFor(k key) *Watch {
 // daemonSetsChanged makes the listener compile the rules again, because DaemonSets are part of them. A change of a
 // DaemonSet's status does not matter.
 func (s *Sources) daemonSetsChanged(objects ...any) {
-	if versions := only[*ruleset.DaemonSet](objects); len(versions) != 2 || !versions[0].Alike(versions[1]) {
+	if versions := only[*evidence.DaemonSet](objects); len(versions) != 2 || !versions[0].Alike(versions[1]) {
 		s.listener.AvailabilityChanged()
 	}
 }
 
 // DaemonSets returns the DaemonSets of a namespace.
-func (s *Sources) DaemonSets(namespace string) []*ruleset.DaemonSet {
+func (s *Sources) DaemonSets(namespace string) []*evidence.DaemonSet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if running := s.running[key{kind: daemonSets, namespace: namespace}]; running != nil {
-		return only[*ruleset.DaemonSet](running.ByNode(noNode))
+		return only[*evidence.DaemonSet](running.ByNode(noNode))
 	}
 	return nil
 }
@@ -183,25 +183,25 @@ const (
 const noNode = ""
 
 // podsKey returns the key of the watch for a requirement of pods.
-func podsKey(p *ruleset.Pods) key {
+func podsKey(p *evidence.Pods) key {
 	return key{kind: selectedPods, namespace: p.Namespace, labels: p.Labels.String()}
 }
 
 // keysOf returns the keys of the watches that a requirement needs.
-func keysOf(r *ruleset.Requirement) []key {
-	switch {
-	case r.Pods != nil:
-		return []key{podsKey(r.Pods)}
-	case r.DaemonSets != nil:
-		keys := make([]key, 0, 2*len(r.DaemonSets.Namespaces))
-		for _, namespace := range r.DaemonSets.Namespaces {
+func keysOf(r *evidence.Requirement) []key {
+	switch k := r.Kind.(type) {
+	case *evidence.Pods:
+		return []key{podsKey(k)}
+	case *evidence.DaemonSets:
+		keys := make([]key, 0, 2*len(k.Namespaces))
+		for _, namespace := range k.Namespaces {
 			keys = append(keys, key{kind: daemonSets, namespace: string(namespace)},
 				key{kind: daemonPods, namespace: string(namespace)})
 		}
 		return keys
-	case r.CSIDriver != nil:
+	case *evidence.CSIDriver:
 		return []key{{kind: csiNodes}}
-	case r.Devices != nil:
+	case *evidence.Devices:
 		return []key{{kind: resourceSlices}}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 					reason, why = ReasonUnavailable, "cannot be read: "+failure
 					if k.kind == daemonSets {
 						why += fmt.Sprintf("; the namespace %s must be in the chart value %s, or in config/daemonset-evidence",
-							k.namespace, ruleset.DaemonSetSetting)
+							k.namespace, evidence.DaemonSetSetting)
 					}
 				} else if running.Synced() {
 					continue
@@ -235,7 +235,7 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 
 // Gather fills in the evidence on a node for all rules of a set, with since when the node has had no pod of a
 // DaemonSet. It is called by one goroutine at a time for each node.
-func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
+func (s *Sources) Gather(set *ruleset.Set, node string, e *evidence.Gathered) {
 	if !set.Gathers() {
 		return
 	}
@@ -246,7 +246,7 @@ func (s *Sources) Gather(set *ruleset.Set, node string, e *readiness.Evidence) {
 }
 
 // Peek fills in the evidence on a node for all rules of a set as it is now.
-func (s *Sources) Peek(set *ruleset.Set, node string, e *readiness.Evidence) {
+func (s *Sources) Peek(set *ruleset.Set, node string, e *evidence.Gathered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.devices[node] == nil {
@@ -266,7 +266,7 @@ func (s *Sources) Peek(set *ruleset.Set, node string, e *readiness.Evidence) {
 	})
 }
 
-// absentSince returns readiness.Evidence.Absent for a node. It forgets DaemonSets that it is not asked about.
+// absentSince returns evidence.Gathered.Absent for a node. It forgets DaemonSets that it is not asked about.
 func (s *Sources) absentSince(node string) func(types.UID, time.Time) time.Time {
 	before, now := s.absent[node], absences{}
 	delete(s.absent, node)
@@ -293,22 +293,20 @@ func (s *Sources) Forget(node string) {
 // gather fills in the evidence on a node for all rules of a set. objects returns the node's objects of a key, or false
 // if the key is not watched.
 func gather(
-	set *ruleset.Set, e *readiness.Evidence, known map[pool]int64, objects func(key) ([]any, bool),
+	set *ruleset.Set, e *evidence.Gathered, known map[pool]int64, objects func(key) ([]any, bool),
 ) {
 	for _, rule := range set.All() {
 		for i := range rule.Requirements {
-			r := &rule.Requirements[i]
-			if r.DaemonSets != nil {
-				gatherDaemonPods(r.DaemonSets, e, objects)
-			}
-			if r.Pods == nil {
-				continue
-			}
-			if found, ok := objects(podsKey(r.Pods)); ok {
-				if e.Pods == nil {
-					e.Pods = map[*ruleset.Pods][]*corev1.Pod{}
+			switch k := rule.Requirements[i].Kind.(type) {
+			case *evidence.DaemonSets:
+				gatherDaemonPods(k, e, objects)
+			case *evidence.Pods:
+				if found, ok := objects(podsKey(k)); ok {
+					if e.Pods == nil {
+						e.Pods = map[*evidence.Pods][]*corev1.Pod{}
+					}
+					e.Pods[k] = only[*corev1.Pod](found)
 				}
-				e.Pods[r.Pods] = only[*corev1.Pod](found)
 			}
 		}
 	}
@@ -322,16 +320,16 @@ func gather(
 	}
 }
 
-func gatherDaemonPods(q *ruleset.DaemonSets, e *readiness.Evidence, objects func(key) ([]any, bool)) {
+func gatherDaemonPods(q *evidence.DaemonSets, e *evidence.Gathered, objects func(key) ([]any, bool)) {
 	for _, namespace := range q.Namespaces {
 		found, ok := objects(key{kind: daemonPods, namespace: string(namespace)})
 		if _, known := e.DaemonPods[string(namespace)]; !ok || known {
 			continue
 		}
 		if e.DaemonPods == nil {
-			e.DaemonPods = map[string][]readiness.DaemonPod{}
+			e.DaemonPods = map[string][]evidence.DaemonPod{}
 		}
-		e.DaemonPods[string(namespace)] = slices.Concat(only[[]readiness.DaemonPod](found)...)
+		e.DaemonPods[string(namespace)] = slices.Concat(only[[]evidence.DaemonPod](found)...)
 	}
 }
 
@@ -356,10 +354,10 @@ var NotEnded = fields.AndSelectors(
 func NodesOf(o any) []string {
 	switch o := o.(type) {
 	case *corev1.Pod:
-		return []string{readiness.NodeOf(o)}
+		return []string{evidence.NodeOf(o)}
 	case *slimPod:
 		return []string{o.node}
-	case *ruleset.DaemonSet:
+	case *evidence.DaemonSet:
 		return []string{noNode}
 	case *storagev1.CSINode:
 		return []string{o.Name}

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -110,8 +110,8 @@ func clientInformer(s *Sources, k key) *informer {
 	return i
 }
 
-func gathered(s *Sources, set *ruleset.Set, node string) *readiness.Evidence {
-	e := &readiness.Evidence{}
+func gathered(s *Sources, set *ruleset.Set, node string) *evidence.Gathered {
+	e := &evidence.Gathered{}
 	s.Gather(set, node, e)
 	return e
 }
@@ -140,8 +140,8 @@ var _ = Describe("A snapshot of evidence", func() {
 		Expect(server.Client.Create(ctx, pinned)).To(Succeed())
 		DeferCleanup(server.Client.Delete, pinned, client.GracePeriodSeconds(0))
 		pods := set.All()[0].Pods()[0]
-		of := func(s *Snapshot, node string) *readiness.Evidence {
-			e := &readiness.Evidence{}
+		of := func(s *Snapshot, node string) *evidence.Gathered {
+			e := &evidence.Gathered{}
 			s.Gather(set, node, e)
 			return e
 		}

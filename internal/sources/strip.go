@@ -10,8 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence"
 )
 
 // transform returns a transform of the objects of a type. Others stay as they are.
@@ -57,11 +56,11 @@ func stripSlice(slice *resourcev1.ResourceSlice) any {
 
 // stripDaemonPod replaces a pod by a slimPod.
 func stripDaemonPod(pod *corev1.Pod) any {
-	out := &slimPod{node: readiness.NodeOf(pod), ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
+	out := &slimPod{node: evidence.NodeOf(pod), ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name,
 		ResourceVersion: pod.ResourceVersion}}
-	out.pod, out.kept = readiness.DaemonPodOf(pod)
+	out.pod, out.kept = evidence.DaemonPodOf(pod)
 	return out
 }
 
 // compileDaemonSet replaces a DaemonSet by its compiled form.
-func compileDaemonSet(set *appsv1.DaemonSet) any { return ruleset.CompileDaemonSet(set) }
+func compileDaemonSet(set *appsv1.DaemonSet) any { return evidence.CompileDaemonSet(set) }

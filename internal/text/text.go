@@ -1,11 +1,14 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text bounds texts that other clients have written, before they become a part of the operator's own objects,
-// events and answers. It is pure.
+// Package text bounds texts and lists of names, before they become a part of the operator's own objects, events and
+// answers: other clients may have written them. It is pure.
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const ellipsis = "..."
 
@@ -16,4 +19,13 @@ func Clip(s string, most int) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
+}
+
+// Few joins the first names for a message, at most most, and adds how many others there are of count.
+func Few(names []string, most, count int) string {
+	text := strings.Join(names[:min(most, len(names))], ", ")
+	if count > most {
+		text += fmt.Sprintf(" and %d more", count-most)
+	}
+	return text
 }

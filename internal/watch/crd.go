@@ -17,6 +17,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // FollowCRD watches the CRD, and freezes the rules while the served one lacks fields of ours, which it tells. The
@@ -61,7 +62,7 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
 		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s; apply the CRD of "+
-			"this version", crd.Name, ruleset.Few(missing, 5, len(missing))),
+			"this version", crd.Name, text.Few(missing, 5, len(missing))),
 	}
 }
 

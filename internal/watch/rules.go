@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -230,7 +231,7 @@ func (r *Rules) frozenByStatus(set *ruleset.Set) *ruleset.Set {
 	rules := slices.Clone(set.All())
 	for i, rule := range rules {
 		if rule.Mode == ruleset.Enforced && r.reported[rule.UID] {
-			rules[i] = rule.Freeze(ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "its condition Ready is False"})
+			rules[i] = rule.Freeze(ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "its condition Ready is False"})
 		}
 	}
 	return ruleset.NewSet(rules...)

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -101,13 +101,13 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 
 	all := &appsv1.DaemonSetList{}
 	e.Must(e.Client.List(t.Context(), all, client.InNamespace(e.Name)))
-	found := make([]*ruleset.DaemonSet, len(all.Items))
+	found := make([]*evidence.DaemonSet, len(all.Items))
 	for i := range all.Items {
-		found[i] = ruleset.CompileDaemonSet(&all.Items[i])
+		found[i] = evidence.CompileDaemonSet(&all.Items[i])
 	}
 	now := time.Now()
-	known := ruleset.Cluster{DaemonSets: func(string) []*ruleset.DaemonSet { return found },
-		TransientTaintPrefixes: ruleset.DefaultTransientTaintPrefixes}
+	known := evidence.Cluster{DaemonSets: func(string) []*evidence.DaemonSet { return found },
+		TransientTaintPrefixes: evidence.DefaultTransientTaintPrefixes}
 	set := ruleset.NewSet(ruleset.Compile(rule, nil, now), ruleset.Compile(other, nil, now)).
 		WithDaemonSets(known, ruleset.NewSet())
 	compiled := set.Rule(rule.UID)
@@ -115,8 +115,8 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 	// With all taints of the start, nothing runs but what tolerates each of them, and no gate opens.
 	anyTaint := func(*corev1.Taint) bool { return true }
 	e.Eventually("the controller has created the pods that tolerate all taints",
-		e.placed(func(n *corev1.Node) []*ruleset.DaemonSet {
-			return slices.DeleteFunc(slices.Clone(found), func(d *ruleset.DaemonSet) bool {
+		e.placed(func(n *corev1.Node) []*evidence.DaemonSet {
+			return slices.DeleteFunc(slices.Clone(found), func(d *evidence.DaemonSet) bool {
 				return !d.Fits(n) || d.RepelledBy(n.Spec.Taints, anyTaint) != nil
 			})
 		}))
@@ -140,8 +140,8 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 		e.Eventually("the node is released", e.Tainted(name, agentsTaint, false))
 	}
 	belonging, leftOut := 0, 0
-	e.Eventually("the controller has created the pods that belong", e.placed(func(n *corev1.Node) []*ruleset.DaemonSet {
-		p := compiled.DaemonSets()[0].On(n, compiled.Taint, set)
+	e.Eventually("the controller has created the pods that belong", e.placed(func(n *corev1.Node) []*evidence.DaemonSet {
+		p := compiled.DaemonSets()[0].On(n, compiled.Taint, set.ManagerName)
 		belonging, leftOut = belonging+len(p.Belong), leftOut+len(p.Ignored)
 		return slices.Concat(p.Belong, p.Ignored)
 	}))
@@ -157,7 +157,7 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 }
 
 // placed is a check: the pods on each node are those of the DaemonSets that want returns.
-func (e *env) placed(want func(*corev1.Node) []*ruleset.DaemonSet) func() error {
+func (e *env) placed(want func(*corev1.Node) []*evidence.DaemonSet) func() error {
 	return func() error {
 		pods := &corev1.PodList{}
 		if err := e.Client.List(e.T.Context(), pods, client.InNamespace(e.Name)); err != nil {
@@ -166,7 +166,7 @@ func (e *env) placed(want func(*corev1.Node) []*ruleset.DaemonSet) func() error 
 		on := map[string][]string{}
 		for i := range pods.Items {
 			if p := &pods.Items[i]; p.DeletionTimestamp.IsZero() {
-				node := readiness.NodeOf(p)
+				node := evidence.NodeOf(p)
 				on[node] = append(on[node], metav1.GetControllerOf(p).Name)
 			}
 		}

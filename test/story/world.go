@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -188,7 +189,7 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 	}, now)
 	override, _ := gate.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
-		Node: node, Swept: swept.Node, Rules: set, Evidence: &readiness.Evidence{}, Override: override, Now: now,
+		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
 		Reserve: func(r *ruleset.Rule, _ time.Time) bool {
 			w.Asked = true

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	webhooks "github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -65,7 +66,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	var reasons []string
 	for _, rule := range holding {
-		if ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
+		if evidence.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
 			reasons = append(reasons, fmt.Sprintf("rule %s holds it, and the pod does not tolerate %s", rule.Name,
 				rule.Taint.ToString()))
 			if req.DryRun == nil || !*req.DryRun {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
@@ -61,7 +62,7 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 // rule requires; and the other workloads of the pods that they require. It returns nil if no rule requires either, or
 // if they cannot be read.
 func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.Workload, error) {
-	namespaces, required := sets.New[string](), []*ruleset.Pods{}
+	namespaces, required := sets.New[string](), []*evidence.Pods{}
 	for _, rule := range rules {
 		namespaces, required = namespaces.Union(rule.Namespaces()), append(required, rule.Pods()...)
 	}

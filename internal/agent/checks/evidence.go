@@ -12,7 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 )
 
 // judge returns the required conditions that the node does not meet, as a message; empty if it meets them.

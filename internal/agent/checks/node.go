@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 )
 
 // Node is a snapshot of what the agent knows about its node.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -67,7 +67,7 @@ func newAccount(rule *ruleset.Rule, created time.Time) *account {
 }
 
 // observe attributes the time until now. The results are those of the verdict now; without them, all is as it was.
-func (a *account) observe(rule *ruleset.Rule, results []readiness.Result, now time.Time) {
+func (a *account) observe(rule *ruleset.Rule, results []evidence.Result, now time.Time) {
 	if rule != a.rule {
 		a.edit(rule)
 	}

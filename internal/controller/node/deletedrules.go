@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -75,7 +76,7 @@ func (s *deletedRules) known(node *corev1.Node, uid string, taint *corev1.Taint)
 	s.observed.Lock()
 	defer s.observed.Unlock()
 	h := s.taints[uid]
-	return h != nil && (node.CreationTimestamp.Time.Before(h.since.Add(ruleset.MaxClockSkew)) ||
+	return h != nil && (node.CreationTimestamp.Time.Before(h.since.Add(evidence.MaxClockSkew)) ||
 		slices.Contains(h.taints, ruleset.TaintIDOf(*taint)))
 }
 

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -130,7 +131,7 @@ func (e *Escapes) count(ctx context.Context, of escape) error {
 		return err
 	}
 	for i := range pods {
-		if !sources.PartOfNode(&pods[i]) && ruleset.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
+		if !sources.PartOfNode(&pods[i]) && evidence.Toleration(pods[i].Spec.Tolerations, &of.taint) == nil {
 			escapedPods.WithLabelValues(of.rule).Inc()
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -77,7 +78,7 @@ type Reconciler struct {
 	policyClaims policyClaims
 	deleted      deletedRules
 	ownWrites    ownWrites
-	arrivals     readiness.Arrivals
+	arrivals     evidence.Arrivals
 	retries      retries
 }
 
@@ -93,7 +94,7 @@ type pass struct {
 	reserved  []*ruleset.Rule
 	recheck   time.Time
 	changes   []gate.ConditionChange // of the conditions that rules publish
-	evidence  *readiness.Evidence
+	evidence  *evidence.Gathered
 	pods      []corev1.Pod // of the node, if listed
 	errPods   error
 	listed    bool
@@ -150,7 +151,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: the override is "+
 			"ignored", err)
 	}
-	p.evidence = &readiness.Evidence{}
+	p.evidence = &evidence.Gathered{}
 	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
@@ -201,7 +202,7 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 // knows what there was when the node was last reconciled. A node whose pods cannot be listed does not.
 func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	look := r.Fleet.Look(node)
-	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &readiness.Evidence{}}
+	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &evidence.Gathered{}}
 	r.Evidence.Peek(p.set, node.Name, p.evidence)
 	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
 	i := slices.IndexFunc(decisions, func(d gate.Decision) bool { return d.Rule == rule })
@@ -209,9 +210,10 @@ func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *rules
 }
 
 // measured evaluates a rule, and measures how long that takes.
-func (r *Reconciler) measured(rule *ruleset.Rule, facts *readiness.Facts, now time.Time) readiness.Verdict {
+func (r *Reconciler) measured(rule *ruleset.Rule, facts *evidence.Facts, before readiness.Observed,
+	now time.Time) readiness.Verdict {
 	start := time.Now()
-	verdict := readiness.Evaluate(rule, facts, now)
+	verdict := readiness.Evaluate(rule, facts, before, now)
 	evaluationDuration.WithLabelValues(rule.Name).Observe(time.Since(start).Seconds())
 	if r.StateMetrics {
 		for i := range verdict.Results {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -275,7 +276,7 @@ var _ = Describe("A write that meets another", func() {
 		rule := w.createRule(network().MaxUnavailable("1"))
 		w.createNode(build.MakeNode("a"))
 		w.createNode(build.MakeNode("b"))
-		w.inForce(rule, w.clock.Now().Add(ruleset.MaxClockSkew)) // both were there before
+		w.inForce(rule, w.clock.Now().Add(evidence.MaxClockSkew)) // both were there before
 		w.failing, w.lost = errors.New("connection reset by peer"), true
 		_, err := w.try("a")
 		Expect(err).To(HaveOccurred())

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -78,7 +78,7 @@ func (p *pass) failed(e *fleet.Entry, why *failure) {
 	e.State, e.Reason, e.Message = v1alpha1.NodeStateFailed, why.reason, why.message
 }
 
-func results(of []readiness.Result) (
+func results(of []evidence.Result) (
 	conditions []v1alpha1.ConditionEvaluationResult, requirements []v1alpha1.RequirementEvaluationResult,
 ) {
 	for i := range of {

@@ -15,8 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
@@ -132,7 +132,7 @@ func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
 	planned := func(status corev1.ConditionStatus, at time.Time) string {
 		n := build.WrapNode(obj).Condition("A", status, now).Obj()
 		decisions := gate.DecideNode(&gate.NodeInput{Node: n, Swept: n, Rules: ruleset.NewSet(rule),
-			Evidence: &readiness.Evidence{}, Now: at}).Decisions
+			Evidence: &evidence.Gathered{}, Now: at}).Decisions
 		outcome := taints.Plan(n, taints.Swept{Node: n}, decisions, at)
 		if outcome.Patch == nil {
 			t.Fatal("nothing to write")

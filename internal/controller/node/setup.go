@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 )
@@ -73,7 +74,7 @@ func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
 			}
 		}
 	}
-	in := ruleset.Cluster{DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}
+	in := evidence.Cluster{DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}
 	return ruleset.NewSet(rules...).WithDaemonSets(in, before).FreezeDependents(before)
 }
 

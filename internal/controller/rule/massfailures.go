@@ -8,7 +8,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 const (
@@ -98,7 +98,7 @@ func (r *Reconciler) reportMassFailures(rule *v1alpha1.NodeReadinessRule, m *fle
 	for _, c := range news {
 		r.warn(rule, reasonNodesTurnedUnready, actionEvaluate,
 			"%d nodes in service are not ready for the same cause: %s: %s", c.Count, c.What,
-			ruleset.Few(c.Nodes, maxNames, c.Count))
+			text.Few(c.Nodes, maxNames, c.Count))
 	}
 	return again
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 const (
@@ -179,7 +180,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
 			"cleaned up", "nodes", len(left))
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%d nodes could not be cleaned up; the operator retries: %s", len(left), ruleset.Few(left, maxNames, len(left)))
+			"%d nodes could not be cleaned up; the operator retries: %s", len(left), text.Few(left, maxNames, len(left)))
 	}
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err != nil {
 		return retry(err, "removing the finalizer from rule %q", rule.Name)

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -348,13 +349,13 @@ var _ = Describe("A rule", func() {
 
 	It("says why it is not in force when it is invalid", func(ctx context.Context) {
 		d := newDesk(ctx, network())
-		frozen := d.compiled.Freeze(ruleset.Problem{Field: "spec.taint.key", Reason: ruleset.ReasonInvalid,
+		frozen := d.compiled.Freeze(ruleset.Problem{Field: "spec.taint.key", Reason: evidence.ReasonInvalid,
 			Message: "is bad"})
 		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
 		d.reconcile()
 		c := d.condition(v1alpha1.ConditionReady)
 		Expect(c.Status).To(Equal(metav1.ConditionFalse))
-		Expect(c.Reason).To(Equal(ruleset.ReasonInvalid))
+		Expect(c.Reason).To(Equal(evidence.ReasonInvalid))
 		Expect(c.Message).To(ContainSubstring("spec.taint.key: is bad"))
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning Invalid")))
 	})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
@@ -130,7 +131,7 @@ func modeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The operator changes nothing for this rule: %s", why)
 		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "%s", why)
 	default:
-		p := ruleset.Problem{Reason: ruleset.ReasonInvalid, Message: "the rule is not in force"}
+		p := ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "the rule is not in force"}
 		if len(m.Rule.Problems) > 0 {
 			p = m.Rule.Problems[0]
 		}
@@ -190,7 +191,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
 			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service%s: %s",
 			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, deletedPlaces(m),
-			ruleset.Few(m.WaitingNodes, maxNames, m.Waiting))
+			text.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
 			"No node is exempt because of maxUnavailable%s", deletedPlaces(m))

@@ -15,11 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -181,7 +182,7 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known *sources.Snapshot, now 
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
 	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, nil, now)
 	in := &gate.NodeInput{
-		Node: node, Swept: swept.Node, Rules: rules, Evidence: &readiness.Evidence{}, Override: override, Now: now,
+		Node: node, Swept: swept.Node, Rules: rules, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: observed, Reserve: reserve, Orphans: swept.Published,
 	}
 	if runs != nil {

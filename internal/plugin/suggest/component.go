@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 )
@@ -62,7 +63,7 @@ func (s *suggester) runsOn(w *lint.Workload) (out []string) {
 
 // lasting reports whether a taint of a node is not a temporary one of Kubernetes, an autoscaler or a rule.
 func (s *suggester) lasting(t *corev1.Taint) bool {
-	prefixes := append(slices.Clip(ruleset.DefaultTransientTaintPrefixes), "node.kubernetes.io/",
+	prefixes := append(slices.Clip(evidence.DefaultTransientTaintPrefixes), "node.kubernetes.io/",
 		"node.cloudprovider.kubernetes.io/")
 	return s.set.Manager(t) == nil &&
 		!slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) })

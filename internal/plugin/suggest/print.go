@@ -11,7 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // stored is a rule without a status.
@@ -70,7 +70,7 @@ func (r *Rule) effect() string {
 		return fmt.Sprintf("selects %s and would hold none of them now", nodes(r.Selected))
 	}
 	return fmt.Sprintf("selects %s and would hold %d of them now (%s), if it were enforced for existing nodes, too",
-		nodes(r.Selected), len(r.Held), ruleset.Few(r.Held, 3, len(r.Held)))
+		nodes(r.Selected), len(r.Held), text.Few(r.Held, 3, len(r.Held)))
 }
 
 func nodes(n int) string {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
 	"github.com/nodegate/nodegate/internal/sources"
@@ -140,7 +141,7 @@ func (w world) run(n *build.NodeWrapper) (out []runtime.Object) {
 	started := map[*agent]bool{}
 	for range w.agents { // one may need what another one brings
 		for _, a := range w.agents {
-			d := ruleset.CompileDaemonSet(a.Obj())
+			d := evidence.CompileDaemonSet(a.Obj())
 			every := func(*corev1.Taint) bool { return true }
 			if started[a] || !d.Fits(n.Obj()) || d.RepelledBy(n.Spec.Taints, every) != nil {
 				continue

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -34,7 +35,7 @@ const karpenterStartup = "name it in startupTaints of Karpenter's NodePools"
 // autoscalers warns about a taint that no autoscaler knows.
 func (l *linter) autoscalers() {
 	t := l.rule.Taint
-	if !ruleset.Repels(t) || autoscalerPrefix(t.Key) != "" { // autoscalers ignore PreferNoSchedule
+	if !evidence.Repels(t) || autoscalerPrefix(t.Key) != "" { // autoscalers ignore PreferNoSchedule
 		return
 	}
 	l.warn(UnknownToAutoscalers, "spec.taint.key",
@@ -59,7 +60,7 @@ func (c Code) Advice() bool { return c == StartupTaint || c == AutoscalerLimit }
 // Advice returns what to configure in autoscalers. It depends on the autoscaler, so it is not a warning about the rule.
 func Advice(rule *ruleset.Rule, facts Facts) []Warning {
 	l := &linter{rule: rule, facts: facts}
-	if t := rule.Taint; ruleset.Repels(t) {
+	if t := rule.Taint; evidence.Repels(t) {
 		l.startupTaint(t)
 		l.autoscalerLimit(t)
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -99,13 +100,13 @@ type Workload struct {
 	// Pod is the spec of its pods.
 	Pod *corev1.PodSpec
 	// DaemonSet is the compiled DaemonSet, or nil if the workload is another one.
-	DaemonSet *ruleset.DaemonSet
+	DaemonSet *evidence.DaemonSet
 }
 
 // DaemonSet returns a DaemonSet as a workload.
 func DaemonSet(d *appsv1.DaemonSet) Workload {
 	return Workload{Kind: "DaemonSet", Namespace: d.Namespace, Name: d.Name, Labels: d.Spec.Template.Labels,
-		Pod: &d.Spec.Template.Spec, DaemonSet: ruleset.CompileDaemonSet(d)}
+		Pod: &d.Spec.Template.Spec, DaemonSet: evidence.CompileDaemonSet(d)}
 }
 
 func (w *Workload) String() string { return fmt.Sprintf("%s %s/%s", w.Kind, w.Namespace, w.Name) }
@@ -166,7 +167,7 @@ func (l *linter) rest() []*ruleset.Rule {
 // overlapping returns the rules with other names that may select the same nodes.
 func (l *linter) overlapping() []*ruleset.Rule {
 	return slices.DeleteFunc(l.rest(), func(r *ruleset.Rule) bool {
-		return ruleset.Disjoint(l.rule.Selector, r.Selector)
+		return evidence.Disjoint(l.rule.Selector, r.Selector)
 	})
 }
 
@@ -350,7 +351,7 @@ func (l *linter) required() {
 		return
 	}
 	for i := range l.rule.Requirements {
-		name := l.rule.Requirements[i].RuleSatisfied
+		name := l.rule.Requirements[i].Rule()
 		if name == "" || name == l.rule.Name { // the latter is a cycle
 			continue
 		}
@@ -359,7 +360,7 @@ func (l *linter) required() {
 		switch {
 		case o == nil:
 			l.warn(UnknownRule, field, "rule %s does not exist: until it does, no node is ready", name)
-		case ruleset.Disjoint(l.rule.Selector, o.Selector):
+		case evidence.Disjoint(l.rule.Selector, o.Selector):
 			l.warn(NeverSatisfied, field, "rule %s selects none of the nodes that this rule can select: no node is ever ready",
 				name)
 		}

@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // pods warns about the workloads of the pods that the rule requires.
@@ -20,28 +22,28 @@ func (l *linter) pods() {
 		return
 	}
 	for i := range l.rule.Requirements {
-		r := &l.rule.Requirements[i]
-		if r.Pods == nil {
+		p, ok := l.rule.Requirements[i].Kind.(*evidence.Pods)
+		if !ok {
 			continue
 		}
 		field := fmt.Sprintf("spec.requirements[%d].pods", i)
-		made := l.madeBy(r.Pods)
+		made := l.madeBy(p)
 		if len(made) == 0 {
 			owner := ""
-			if r.Pods.OwnerDaemonSet != "" {
-				owner = " of DaemonSet " + r.Pods.OwnerDaemonSet
+			if p.OwnerDaemonSet != "" {
+				owner = " of DaemonSet " + p.OwnerDaemonSet
 			}
 			l.warn(NoEvidence, field, "no workload in namespace %s creates pods %s%s: until one does, no node is ready",
-				r.Pods.Namespace, r.Pods.Labels, owner)
+				p.Namespace, p.Labels, owner)
 		}
 		for _, w := range made {
-			l.workload(field, r.Pods, w)
+			l.workload(field, p, w)
 		}
 	}
 }
 
-func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
-	if t := l.rule.Taint; ruleset.Repels(t) && !tolerates(w.Pod, t) {
+func (l *linter) workload(field string, p *evidence.Pods, w *Workload) {
+	if t := l.rule.Taint; evidence.Repels(t) && !tolerates(w.Pod, t) {
 		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, so it waits for the nodes, which wait for "+
 			"it: add a toleration for %s",
 			w, t.ToString(), t.Key)
@@ -63,18 +65,18 @@ func (l *linter) workload(field string, p *ruleset.Pods, w *Workload) {
 // daemonSets warns about the DaemonSets that the rule requires.
 func (l *linter) daemonSets() {
 	for i := range l.rule.Requirements {
-		if q := l.rule.Requirements[i].DaemonSets; q != nil {
+		if q, ok := l.rule.Requirements[i].Kind.(*evidence.DaemonSets); ok {
 			for _, namespace := range l.facts.unwatched(q) {
 				l.warn(NoEvidence, fmt.Sprintf("spec.requirements[%d].daemonSets.namespaces", i), "the operator may not watch "+
 					"DaemonSets of namespace %s, so the rule is frozen and has no effect: add the namespace to the chart value "+
-					"%s, or see config/daemonset-evidence", namespace, ruleset.DaemonSetSetting)
+					"%s, or see config/daemonset-evidence", namespace, evidence.DaemonSetSetting)
 			}
 		}
 	}
 	if l.facts.Workloads == nil || len(l.rule.DaemonSets()) == 0 {
 		return
 	}
-	cluster := ruleset.Cluster{DaemonSets: l.facts.daemonSets}
+	cluster := evidence.Cluster{DaemonSets: l.facts.daemonSets}
 	rule := ruleset.NewSet(l.rest()...).With(l.rule).WithDaemonSets(cluster, ruleset.NewSet()).Named(l.rule.Name)
 	for _, p := range rule.Problems {
 		if p.Reason == ruleset.ReasonDeadlock {
@@ -82,14 +84,14 @@ func (l *linter) daemonSets() {
 		}
 	}
 	for i := range rule.Requirements {
-		if q := rule.Requirements[i].DaemonSets; q != nil {
+		if q, ok := rule.Requirements[i].Kind.(*evidence.DaemonSets); ok {
 			l.untolerated(fmt.Sprintf("spec.requirements[%d].daemonSets", i), q)
 		}
 	}
 }
 
 // untolerated warns about the DaemonSets of a requirement that do not tolerate the rule's own taint.
-func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
+func (l *linter) untolerated(field string, q *evidence.DaemonSets) {
 	var names []string
 	for _, d := range q.Found {
 		if !d.Tolerates(l.rule.Taint) {
@@ -111,12 +113,12 @@ func (l *linter) untolerated(field string, q *ruleset.DaemonSets) {
 	if counted < q.Least() && len(l.facts.unwatched(q)) == 0 { // or else the rule waits for none
 		l.warn(NoEvidence, field, "the rule waits for %d of the DaemonSets in the cluster, and requires at least %d on each "+
 			"node: until there are more, no node is ready; the operator sees them only in the namespaces of %s", counted,
-			q.Least(), ruleset.DaemonSetSetting)
+			q.Least(), evidence.DaemonSetSetting)
 	}
 }
 
 // daemonSets returns the DaemonSets of a namespace.
-func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
+func (f *Facts) daemonSets(namespace string) (out []*evidence.DaemonSet) {
 	for i := range f.Workloads {
 		if d := f.Workloads[i].DaemonSet; d != nil && d.Namespace == namespace {
 			out = append(out, d)
@@ -126,7 +128,7 @@ func (f *Facts) daemonSets(namespace string) (out []*ruleset.DaemonSet) {
 }
 
 // unwatched returns the namespaces of a requirement whose DaemonSets the operator may not watch.
-func (f *Facts) unwatched(q *ruleset.DaemonSets) (out []string) {
+func (f *Facts) unwatched(q *evidence.DaemonSets) (out []string) {
 	for _, namespace := range q.Namespaces {
 		if slices.Contains(f.Unwatched, string(namespace)) {
 			out = append(out, string(namespace))
@@ -136,7 +138,7 @@ func (f *Facts) unwatched(q *ruleset.DaemonSets) (out []string) {
 }
 
 // madeBy returns the workloads that create the pods of a requirement.
-func (l *linter) madeBy(p *ruleset.Pods) []*Workload {
+func (l *linter) madeBy(p *evidence.Pods) []*Workload {
 	var out []*Workload
 	for i := range l.facts.Workloads {
 		w := &l.facts.Workloads[i]
@@ -153,7 +155,7 @@ func (l *linter) madeBy(p *ruleset.Pods) []*Workload {
 
 func (l *linter) operator() {
 	t := l.rule.Taint
-	if !ruleset.Repels(t) {
+	if !evidence.Repels(t) {
 		return
 	}
 	for i := range l.facts.Operator {
@@ -167,7 +169,7 @@ func (l *linter) operator() {
 
 // tolerates reports whether a pod tolerates a taint without a time limit.
 func tolerates(pod *corev1.PodSpec, t *corev1.Taint) bool {
-	o := ruleset.Toleration(pod.Tolerations, t)
+	o := evidence.Toleration(pod.Tolerations, t)
 	return o != nil && (t.Effect != corev1.TaintEffectNoExecute || o.TolerationSeconds == nil)
 }
 
@@ -213,5 +215,5 @@ func (l *linter) controlPlane() {
 // some names a few of them.
 func some(names []string) string {
 	slices.Sort(names)
-	return ruleset.Few(names, 3, len(names))
+	return text.Few(names, 3, len(names))
 }

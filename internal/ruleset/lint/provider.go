@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -20,22 +21,22 @@ type provider struct {
 }
 
 // providerOf returns how to recognize what provides a requirement, or nil if a DaemonSet cannot be recognized.
-func providerOf(q *ruleset.Requirement) *provider {
-	switch {
-	case q.CSIDriver != nil:
-		return &provider{"csiDriver.name", "CSI driver " + q.CSIDriver.Name, registers(q.CSIDriver.Name)}
-	case q.Devices != nil:
-		vendor, known := vendorOf(q.Devices.Driver)
-		return &provider{"devices.driver", "DRA driver " + q.Devices.Driver, func(w *Workload) bool {
-			return registers(q.Devices.Driver)(w) || known && w.mounts("/plugins_registry") && w.namedAfter(vendor)
+func providerOf(q *evidence.Requirement) *provider {
+	switch k := q.Kind.(type) {
+	case *evidence.CSIDriver:
+		return &provider{"csiDriver.name", "CSI driver " + k.Name, registers(k.Name)}
+	case *evidence.Devices:
+		vendor, known := vendorOf(k.Driver)
+		return &provider{"devices.driver", "DRA driver " + k.Driver, func(w *Workload) bool {
+			return registers(k.Driver)(w) || known && w.mounts("/plugins_registry") && w.namedAfter(vendor)
 		}}
-	case q.Resource != nil:
-		domain, _, extended := strings.Cut(q.Resource.Name, "/")
+	case *evidence.Resource:
+		domain, _, extended := strings.Cut(k.Name, "/")
 		vendor, known := vendorOf(domain)
 		if !extended || !known {
 			return nil
 		}
-		return &provider{"resource.name", "resource " + q.Resource.Name, func(w *Workload) bool {
+		return &provider{"resource.name", "resource " + k.Name, func(w *Workload) bool {
 			return w.DevicePlugin() && w.namedAfter(vendor)
 		}}
 	}
@@ -44,7 +45,7 @@ func providerOf(q *ruleset.Requirement) *provider {
 
 // Provides reports whether a DaemonSet brings the evidence of a requirement to a node. It recognizes CSI drivers, DRA
 // drivers and device plugins.
-func Provides(q *ruleset.Requirement, w *Workload) bool {
+func Provides(q *evidence.Requirement, w *Workload) bool {
 	p := providerOf(q)
 	return p != nil && w.Kind == "DaemonSet" && p.is(w)
 }
@@ -113,7 +114,7 @@ func told(pod *corev1.PodSpec) (out []string) {
 // providers warns about DaemonSets that bring the rule's evidence to a node and do not tolerate its taint.
 func (l *linter) providers() {
 	t := l.rule.Taint
-	if !ruleset.Repels(t) {
+	if !evidence.Repels(t) {
 		return
 	}
 	for i := range l.rule.Requirements {
@@ -133,7 +134,7 @@ func (l *linter) providers() {
 
 // Provided reports whether DaemonSets of any namespace may bring the evidence of a rule that keeps them off the node.
 func Provided(rule *ruleset.Rule) bool {
-	return ruleset.Repels(rule.Taint) && slices.ContainsFunc(rule.Requirements, func(q ruleset.Requirement) bool {
+	return evidence.Repels(rule.Taint) && slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
 		return providerOf(&q) != nil
 	})
 }

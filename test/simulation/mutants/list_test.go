@@ -67,16 +67,17 @@ var mutants = []mutant{
 		`	if n.Watched || !n.State.Released {`,
 		`	if MUTANT || n.Watched || !n.State.Released {`, "booting|limit"},
 	{"17: NoExecute does not wait until the boot is confirmed",
-		`	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
-	return answer{ok, at}`, `	ok, at := readiness.BootConfirmed(n.Node, n.State.Boot, n.Now)
+		`	ok, at := evidence.BootConfirmed(n.Node, n.State.Boot, n.Now)
+	return answer{ok, at}`, `	ok, at := evidence.BootConfirmed(n.Node, n.State.Boot, n.Now)
 	return answer{MUTANT || ok, at}`, "booting"},
 	{"18: a guard of a rule that is gone evicts nothing",
 		`evicted := in.Evicted == nil ||`, `evicted := MUTANT || in.Evicted == nil ||`, "evicted"},
 	{"19: an invalid selector watches everything",
-		`			compiled = Requirement{Name: r.Name}`, `			compiled = Requirement{Name: r.Name}
-			if MUTANT && r.Pods != nil {
-				compiled.Pods = &Pods{PodsRequirement: *r.Pods, Labels: labels.Everything()}
-			}`, "watched"},
+		`	return Requirement{Name: r.Name}`, `	if MUTANT && r.Pods != nil {
+		everything, _ := (&v1alpha1.PodSelector{}).AsSelector()
+		return Requirement{Name: r.Name, Kind: &Pods{PodsRequirement: *r.Pods, Labels: everything}}
+	}
+	return Requirement{Name: r.Name}`, "watched"},
 	{"19: evidence that cannot be read any more is believed",
 		`running.Failed(); failure != "" {`, `running.Failed(); !MUTANT && failure != "" {`, "frozen"},
 	{"a foreign CRD that comes back does not end the thaw", `		now.frozen = p //`, `		if MUTANT {
@@ -241,8 +242,8 @@ var mutants = []mutant{
 	{"pods that are terminating count", `	case !pod.DeletionTimestamp.IsZero():
 		return podTerminating`, `	case !pod.DeletionTimestamp.IsZero() && !MUTANT:
 		return podTerminating`, "taints|opened|marker|completes"},
-	{"minReady is 1", `	want := minReady(p)
-	out`, `	want := minReady(p)
+	{"minReady is 1", `	want := p.minReady()
+	out`, `	want := p.minReady()
 	if MUTANT {
 		want = 1
 	}
@@ -402,8 +403,8 @@ var mutants = []mutant{
 		return 0
 	}
 	if p.MinReadySeconds > 0 {`, "opened|taints|completes|published"},
-	{"an expression that fails is true", `requirement(ok && f.err == nil, false)`,
-		`requirement(ok && f.err == nil || MUTANT && f.err != nil, false)`, "opened|taints|completes|published|status"},
+	{"an expression that fails is true", `f.undated(holds && err == nil, false, now)`,
+		`f.undated(holds && err == nil || MUTANT && err != nil, false, now)`, "opened|taints|completes|published|status"},
 	{"a change that only expressions and resources see changes nothing",
 		`r.Fleet.Rules().Inspects() && inspectedChanged(`, `!MUTANT && r.Fleet.Rules().Inspects() && inspectedChanged(`,
 		"taints|status|marker|room|published"},
@@ -419,12 +420,12 @@ var mutants = []mutant{
 		`(MUTANT || value == p.ReadyAnnotation.Value)`, verdict},
 	{"pods of any DaemonSet count", `owner.Name == p.OwnerDaemonSet`,
 		`(MUTANT || owner.Name == p.OwnerDaemonSet)`, verdict},
-	{"a CSI driver's volumes are not counted", `volumes(f.driver) >= minimumVolumes(r.CSIDriver)`,
-		`(MUTANT || volumes(f.driver) >= minimumVolumes(r.CSIDriver))`, verdict},
+	{"a CSI driver's volumes are not counted", `volumes(out.driver) >= q.minimum()`,
+		`(MUTANT || volumes(out.driver) >= q.minimum())`, verdict},
 	{"devices with taints count", `		if !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`,
 		`		if MUTANT || !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`, verdict},
-	{"one device is enough", `f.count >= int64(r.Devices.Minimum)`,
-		`(MUTANT && f.count > 0 || f.count >= int64(r.Devices.Minimum))`, verdict},
+	{"one device is enough", `have >= int64(q.Minimum)`,
+		`(MUTANT && have > 0 || have >= int64(q.Minimum))`, verdict},
 	{"overrides with an end have none", `	if o.ended(now) {`, `	if !MUTANT && o.ended(now) {`,
 		verdict + "|lapsed"},
 	{"an override that has ended stays on the node", `	if gate.OverrideEnded(p.node, p.now) {`,

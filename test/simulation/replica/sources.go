@@ -18,8 +18,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/internal/readiness"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/simulation/api"
 )
@@ -97,9 +96,9 @@ func (f followers) Follow(_ context.Context, w *sources.Watch) sources.Informer 
 // hears only of what it keeps.
 func (f *following) changed(versions ...any) {
 	if f.watch.OfDaemonSets {
-		kept := map[readiness.DaemonPod]int{}
+		kept := map[evidence.DaemonPod]int{}
 		for _, v := range versions {
-			if pod, ok := readiness.DaemonPodOf(v.(*corev1.Pod)); ok {
+			if pod, ok := evidence.DaemonPodOf(v.(*corev1.Pod)); ok {
 				kept[pod]++
 			}
 		}
@@ -109,7 +108,7 @@ func (f *following) changed(versions ...any) {
 	}
 	if f.kind == api.DaemonSets {
 		for i := range versions {
-			versions[i] = ruleset.CompileDaemonSet(versions[i].(*appsv1.DaemonSet))
+			versions[i] = evidence.CompileDaemonSet(versions[i].(*appsv1.DaemonSet))
 		}
 		f.compiled++
 		defer f.replica.after(0, func() { f.compiled-- })
@@ -151,11 +150,11 @@ func (f *following) Stop() {
 // ByNode implements sources.Informer.
 func (f *following) ByNode(node string) []any {
 	var out []any
-	var pods []readiness.DaemonPod
+	var pods []evidence.DaemonPod
 	for _, name := range slices.Sorted(maps.Keys(f.store.objects)) {
 		o := f.store.objects[name]
 		if f.watch.OfDaemonSets {
-			if pod, ok := readiness.DaemonPodOf(o.Meta.(*corev1.Pod)); ok && readiness.NodeOf(o.Meta.(*corev1.Pod)) == node {
+			if pod, ok := evidence.DaemonPodOf(o.Meta.(*corev1.Pod)); ok && evidence.NodeOf(o.Meta.(*corev1.Pod)) == node {
 				pods = append(pods, pod)
 			}
 			continue

@@ -1,20 +1,22 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package evidence
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // probelessReadySeconds is the default of minReadySeconds for a pod that has a container without a readiness probe.
@@ -40,6 +42,38 @@ func NodeOf(pod *corev1.Pod) string {
 	}
 	return ""
 }
+
+// Pods is a compiled requirement of pods.
+type Pods struct {
+	v1alpha1.PodsRequirement
+	// Labels is the compiled selector.
+	Labels labels.Selector
+}
+
+func compilePods(v *Problems, field string, r *v1alpha1.Requirement) Kind {
+	p := r.Pods
+	if p == nil {
+		return nil
+	}
+	field += ".pods"
+	selector := v.Selector(field+".selector", &p.Selector)
+	if p.Namespace == "" {
+		v.Invalid(field+".namespace", "is required")
+	}
+	if p.MinReady != nil && *p.MinReady < 1 {
+		v.Invalid(field+".minReady", "must be at least 1")
+	}
+	OneOf(v, field+".readyWhen", p.ReadyWhen, v1alpha1.PodReadyPolicyPodReady, v1alpha1.PodReadyPolicyAnnotation,
+		v1alpha1.PodReadyPolicyPodReadyOrAnnotation)
+	if p.ReadyAnnotation == nil && (p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation ||
+		p.ReadyWhen == v1alpha1.PodReadyPolicyPodReadyOrAnnotation) {
+		v.Invalid(field+".readyAnnotation", "is required with readyWhen: %s", p.ReadyWhen)
+	}
+	return &Pods{PodsRequirement: *p, Labels: selector}
+}
+
+// Origin implements Kind.
+func (*Pods) Origin() Origin { return Elsewhere }
 
 // podState says whether a pod counts, or why it does not.
 type podState int
@@ -76,6 +110,7 @@ func (s podState) words() string {
 
 // podsFound describes the pods of a requirement on a node.
 type podsFound struct {
+	*Pods
 	ready      int
 	waiting    []waitingPod  // those that do not count
 	deadlocked *corev1.Pod   // one that can never run: it does not tolerate taint, and the taint waits for it
@@ -91,15 +126,14 @@ type waitingPod struct {
 // maxWaiting is the number of pods, or DaemonSets, that a message names.
 const maxWaiting = 3
 
-// judgePods evaluates a requirement of pods.
-func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time) (judgement, podsFound) {
-	want := minReady(p)
-	out := podsFound{}
+func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding) {
+	want := p.minReady()
+	out := &podsFound{Pods: p}
 	var counted, coming []time.Time
 	seen := false
 	boot := facts.bootState(now)
 	for _, pod := range facts.podsSince(boot, p) {
-		why, since := judgePod(p, pod, now)
+		why, since := p.judgePod(pod, now)
 		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
 			why = podBeforeBoot
 		}
@@ -115,7 +149,7 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 			out.waiting = append(out.waiting, waitingPod{pod, why})
 		}
 		if why != podForeign {
-			out.notice(rule, p, pod)
+			out.notice(pod, facts.Own)
 		}
 	}
 	out.ready = len(counted)
@@ -133,21 +167,20 @@ func judgePods(rule *ruleset.Rule, p *ruleset.Pods, facts *Facts, now time.Time)
 }
 
 // notice stores the first pod by name that can never run, and the first one without a readiness probe.
-func (f *podsFound) notice(rule *ruleset.Rule, p *ruleset.Pods, pod *corev1.Pod) {
+func (f *podsFound) notice(pod *corev1.Pod, own *corev1.Taint) {
 	before := func(first *corev1.Pod) bool { return first == nil || pod.Name < first.Name }
-	if before(f.probeless) && p.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
+	if before(f.probeless) && f.ReadyWhen != v1alpha1.PodReadyPolicyAnnotation && probeless(pod) != "" {
 		f.probeless = pod
 	}
-	if before(f.deadlocked) && ruleset.Repels(rule.Taint) &&
-		pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() &&
-		ruleset.Toleration(pod.Spec.Tolerations, rule.Taint) == nil {
-		f.deadlocked, f.taint = pod, rule.Taint
+	if before(f.deadlocked) && Repels(own) && pod.Spec.NodeName == "" && pod.DeletionTimestamp.IsZero() &&
+		Toleration(pod.Spec.Tolerations, own) == nil {
+		f.deadlocked, f.taint = pod, own
 	}
 }
 
-func minReady(p *ruleset.Pods) int { return int(ptr.Deref(p.MinReady, 1)) }
+func (p *Pods) minReady() int { return int(ptr.Deref(p.MinReady, 1)) }
 
-func owned(p *ruleset.Pods, pod *corev1.Pod) bool {
+func (p *Pods) owns(pod *corev1.Pod) bool {
 	if p.OwnerDaemonSet == "" {
 		return true
 	}
@@ -166,9 +199,9 @@ func daemonSetOf(pod *corev1.Pod) *metav1.OwnerReference {
 
 // judgePod returns why a pod with the requirement's labels does not count; or podCounts, and since when it counts or
 // will count. A zero time means unknown.
-func judgePod(p *ruleset.Pods, pod *corev1.Pod, now time.Time) (podState, time.Time) {
+func (p *Pods) judgePod(pod *corev1.Pod, now time.Time) (podState, time.Time) {
 	switch {
-	case !owned(p, pod):
+	case !p.owns(pod):
 		return podForeign, time.Time{}
 	case !pod.DeletionTimestamp.IsZero():
 		return podTerminating, time.Time{}
@@ -194,7 +227,7 @@ func judgePod(p *ruleset.Pods, pod *corev1.Pod, now time.Time) (podState, time.T
 	if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
 		since = pod.CreationTimestamp.Time
 	}
-	return podCounts, since.Add(readySeconds(p, pod))
+	return podCounts, since.Add(p.readySeconds(pod))
 }
 
 // unreadyContainer returns the name of a container that is not ready, or "" if all are.
@@ -207,7 +240,7 @@ func unreadyContainer(pod *corev1.Pod) string {
 	return ""
 }
 
-func readySeconds(p *ruleset.Pods, pod *corev1.Pod) time.Duration {
+func (p *Pods) readySeconds(pod *corev1.Pod) time.Duration {
 	if p.MinReadySeconds > 0 {
 		return time.Duration(p.MinReadySeconds) * time.Second
 	}
@@ -225,4 +258,56 @@ func probeless(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+func (f *podsFound) message(*Result) string {
+	want := f.minReady()
+	out := fmt.Sprintf("%d of %d pods %s of namespace %s are ready on this node", f.ready, want, f.Labels, f.Namespace)
+	if f.ready < want && len(f.waiting) > 0 {
+		why := make([]string, len(f.waiting))
+		for i, w := range f.waiting {
+			why[i] = fmt.Sprintf("pod %s %s", w.pod.Name, w.words(f.Pods))
+		}
+		slices.Sort(why) // a cache has no order
+		out += ": " + text.Few(why, maxWaiting, len(why))
+	}
+	if f.deadlocked != nil {
+		out += fmt.Sprintf("; pod %s can never run here: it does not tolerate this rule's own taint %s",
+			f.deadlocked.Name, f.taint.ToString())
+	}
+	return out
+}
+
+// words returns why a pod does not count.
+func (w *waitingPod) words(p *Pods) string {
+	switch w.why {
+	case podForeign:
+		return "is not of DaemonSet " + p.OwnerDaemonSet
+	case podUnscheduled:
+		return w.why.words() + unscheduled(w.pod)
+	case podUnannotated:
+		return fmt.Sprintf("does not have annotation %s=%s", p.ReadyAnnotation.Key, p.ReadyAnnotation.Value)
+	case podUnready:
+		if c := unreadyContainer(w.pod); c != "" {
+			return fmt.Sprintf("has a container that is not ready: %s", c)
+		}
+	}
+	return w.why.words()
+}
+
+func unscheduled(pod *corev1.Pod) string {
+	if c := condition.OfPod(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		return ": " + c.Message
+	}
+	return ""
+}
+
+func (f *podsFound) warning(name string) string {
+	if f.probeless == nil {
+		return ""
+	}
+	return fmt.Sprintf(
+		"requirement %s: container %s of its pods has no readiness probe, so it counts as ready %s after its start, even "+
+			"if it does not work",
+		name, probeless(f.probeless), f.readySeconds(f.probeless))
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ruleset
+package evidence
 
 import (
 	"github.com/go-logr/logr" //nolint:depguard // the API's matcher takes a logger; this one discards

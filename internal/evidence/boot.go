@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package evidence
 
 import (
 	"time"
@@ -9,8 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/readiness/condition"
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 )
 
 // A rebooted node still shows its state from before the boot: pods that look ready, drivers, resources. This counts in
@@ -93,7 +92,7 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 
 // judgeCondition evaluates a condition. A heartbeat in the future does not tell whether it is from before the boot, so
 // the condition then counts after the boot is confirmed. Its age counts from when this process first saw it.
-func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) judgement {
+func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) condition.Judgement {
 	found := condition.Find(f.Node, c.Type)
 	j := condition.JudgeReport(c, found, f.Boot.Bound, now)
 	seen, ahead := f.Arrivals.at(f.Node.Name, c.Type, j.Heartbeat, now)
@@ -116,11 +115,11 @@ func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) 
 }
 
 // podsSince returns the pods of a requirement.
-func (f *Facts) podsSince(boot bootState, p *ruleset.Pods) []*corev1.Pod {
+func (f *Facts) podsSince(boot bootState, p *Pods) []*corev1.Pod {
 	if boot >= confirmed && f.Live != nil {
 		return f.Live(p.Namespace, p.Labels)
 	}
-	return f.Evidence.Pods[p]
+	return f.Gathered.Pods[p]
 }
 
 // starts are the starts of the first and the last of a pod's containers, or zero if not all of them run.
@@ -157,7 +156,7 @@ func (s starts) prove(b *Boot, boot bootState, now time.Time) bool {
 }
 
 // await makes a judgement that is not satisfied wait for kubelet's next heartbeat, and for the next state of the boot.
-func (b *Boot) await(boot bootState, j *judgement, now time.Time) {
+func (b *Boot) await(boot bootState, j *condition.Judgement, now time.Time) {
 	if j.Satisfied || boot == settled || boot == final {
 		return
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package evidence
 
 import (
 	"math"
@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/readiness/condition"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 )
 
 // DaemonPod is a small copy of a DaemonSet's pod: there may be hundreds of thousands. Its namespace and node are the

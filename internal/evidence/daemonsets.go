@@ -1,16 +1,20 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package evidence
 
 import (
+	"fmt"
 	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // A DaemonSet that belongs on a node is in one of these states there:
@@ -37,19 +41,52 @@ type Service struct {
 	Undisrupted bool
 }
 
+// maxNamespaces is the most namespaces of a requirement of DaemonSets. Each needs two watches.
+const maxNamespaces = 16
+
+func compileDaemonSets(p *Problems, field string, r *v1alpha1.Requirement) Kind {
+	q := r.DaemonSets
+	if q == nil {
+		return nil
+	}
+	field += ".daemonSets"
+	out := &DaemonSets{DaemonSetsRequirement: *q, Labels: labels.Everything()}
+	if q.Selector != nil {
+		selector, err := q.Selector.AsSelector()
+		if err != nil {
+			p.Invalid(field+".selector", "%v", err)
+		}
+		out.Labels = selector
+	}
+	if n := len(q.Namespaces); n < 1 || n > maxNamespaces {
+		p.Invalid(field+".namespaces", "must have 1 to %d entries", maxNamespaces)
+	}
+	for i, namespace := range q.Namespaces {
+		if len(validation.IsDNS1123Label(string(namespace))) > 0 {
+			p.Invalid(fmt.Sprintf("%s.namespaces[%d]", field, i), "must be the name of a namespace, without wildcards")
+		}
+	}
+	OneOf(p, field+".untolerated", q.Untolerated, v1alpha1.UntoleratedIgnore, v1alpha1.UntoleratedHold)
+	return out
+}
+
+// Origin implements Kind.
+func (*DaemonSets) Origin() Origin { return Elsewhere }
+
 // daemonSetsFound describes the DaemonSets of a requirement on a node.
 type daemonSetsFound struct {
+	*DaemonSets
 	belong  int // on the node
 	counted int // without those that were created after the release
 	ready   int // also those that count because they are being replaced
 	waiting []waitingDaemonSet
-	ignored []*ruleset.DaemonSet
+	ignored []*DaemonSet
 	own     *corev1.Taint
 }
 
 // waitingDaemonSet is a DaemonSet in the state Missing.
 type waitingDaemonSet struct {
-	set *ruleset.DaemonSet
+	set *DaemonSet
 	pod string // the name of its pod, if it has one
 	why podState
 	by  *corev1.Taint // keeps the pod off the node
@@ -64,11 +101,9 @@ type daemonSetState struct {
 	seen bool // it has a pod on the node
 }
 
-// judgeDaemonSets evaluates a requirement of DaemonSets.
-func judgeDaemonSets(rule *ruleset.Rule, q *ruleset.DaemonSets, facts *Facts, now time.Time) (judgement,
-	*daemonSetsFound) {
-	placed := q.On(facts.Node, rule.Taint, facts.Rules)
-	out := &daemonSetsFound{belong: len(placed.Belong), ignored: placed.Ignored, own: rule.Taint}
+func (q *DaemonSets) judge(facts *Facts, now time.Time) (condition.Judgement, finding) {
+	placed := q.On(facts.Node, facts.Own, facts.Manager)
+	out := &daemonSetsFound{DaemonSets: q, belong: len(placed.Belong), ignored: placed.Ignored, own: facts.Own}
 	boot := facts.bootState(now)
 	pods := facts.daemonPods(boot, q)
 	since, changes, seen := time.Time{}, time.Time{}, false
@@ -102,7 +137,7 @@ func judgeDaemonSets(rule *ruleset.Rule, q *ruleset.DaemonSets, facts *Facts, no
 
 // daemonSet returns the state of a DaemonSet on the node. If it has several pods, the one that has been ready for the
 // longest time decides.
-func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []DaemonPod, boot bootState,
+func (f *Facts) daemonSet(q *DaemonSets, d *DaemonSet, pods []DaemonPod, boot bootState,
 	now time.Time) daemonSetState {
 	out := daemonSetState{waitingDaemonSet: waitingDaemonSet{set: d, why: podAbsent}}
 	owner := unique.Make(d.UID)
@@ -139,9 +174,7 @@ func (f *Facts) daemonSet(q *ruleset.DaemonSets, d *ruleset.DaemonSet, pods []Da
 	if out.why == podAbsent {
 		anyTaint := func(*corev1.Taint) bool { return true }
 		if out.by = d.RepelledBy(f.Node.Spec.Taints, anyTaint); out.by != nil {
-			if manager := f.Rules.Manager(out.by); manager != nil {
-				out.of = manager.Name
-			}
+			out.of = f.Manager(out.by)
 		}
 	}
 	return out
@@ -165,13 +198,13 @@ func (f *Facts) replaced(p *DaemonPod, gone time.Time) time.Time {
 }
 
 // disruptedUntil returns until when a DaemonSet counts although its pod is not ready. Zero means that it does not.
-func (f *Facts) disruptedUntil(q *ruleset.DaemonSets, d *ruleset.DaemonSet, s *daemonSetState, gone,
+func (f *Facts) disruptedUntil(q *DaemonSets, d *DaemonSet, s *daemonSetState, gone,
 	now time.Time) time.Time {
 	switch {
 	case !f.Service.Undisrupted || f.Service.Released.IsZero():
 		return time.Time{}
-	case !s.seen && f.Evidence.Absent != nil:
-		gone = f.Evidence.Absent(d.UID, now)
+	case !s.seen && f.Gathered.Absent != nil:
+		gone = f.Gathered.Absent(d.UID, now)
 	}
 	if gone.IsZero() {
 		return time.Time{}
@@ -180,7 +213,7 @@ func (f *Facts) disruptedUntil(q *ruleset.DaemonSets, d *ruleset.DaemonSet, s *d
 }
 
 // judge returns why a pod does not count, and since when it counts or will count.
-func (p *DaemonPod) judge(q *ruleset.DaemonSets, d *ruleset.DaemonSet, now time.Time) (podState, time.Time) {
+func (p *DaemonPod) judge(q *DaemonSets, d *DaemonSet, now time.Time) (podState, time.Time) {
 	switch {
 	case p.deleted != 0:
 		return podTerminating, time.Time{}
@@ -199,7 +232,7 @@ func (p *DaemonPod) judge(q *ruleset.DaemonSets, d *ruleset.DaemonSet, now time.
 }
 
 // minReady returns for how long a pod must have been ready.
-func (p *DaemonPod) minReady(q *ruleset.DaemonSets, d *ruleset.DaemonSet) time.Duration {
+func (p *DaemonPod) minReady(q *DaemonSets, d *DaemonSet) time.Duration {
 	switch {
 	case q.MinReadySeconds != nil:
 		return time.Duration(*q.MinReadySeconds) * time.Second
@@ -212,7 +245,7 @@ func (p *DaemonPod) minReady(q *ruleset.DaemonSets, d *ruleset.DaemonSet) time.D
 }
 
 // daemonPods returns the pods of DaemonSets on the node, by namespace.
-func (f *Facts) daemonPods(boot bootState, q *ruleset.DaemonSets) map[string][]DaemonPod {
+func (f *Facts) daemonPods(boot bootState, q *DaemonSets) map[string][]DaemonPod {
 	if boot >= confirmed && f.Live != nil {
 		out := map[string][]DaemonPod{}
 		for _, namespace := range q.Namespaces {
@@ -224,5 +257,52 @@ func (f *Facts) daemonPods(boot bootState, q *ruleset.DaemonSets) map[string][]D
 		}
 		return out
 	}
-	return f.Evidence.DaemonPods
+	return f.Gathered.DaemonPods
+}
+
+func (f *daemonSetsFound) message(*Result) string {
+	if f.belong < f.Least() {
+		return fmt.Sprintf("%d of the DaemonSets belong on this node, must be at least %d", f.belong, f.Least())
+	}
+	out := fmt.Sprintf("%d of %d DaemonSets that belong on this node are ready", f.ready, f.counted)
+	if len(f.waiting) == 0 {
+		return out
+	}
+	why := make([]string, len(f.waiting))
+	for i := range f.waiting {
+		why[i] = f.waiting[i].words()
+	}
+	return out + ": " + text.Few(why, maxWaiting, len(why))
+}
+
+// words returns why a DaemonSet does not count.
+func (w *waitingDaemonSet) words() string {
+	if w.why == podAbsent {
+		return w.absent()
+	}
+	return fmt.Sprintf("pod %s of DaemonSet %s %s", w.pod, w.set, w.why.words())
+}
+
+func (w *waitingDaemonSet) absent() string {
+	out := fmt.Sprintf("DaemonSet %s has no pod", w.set)
+	switch {
+	case w.by == nil:
+		return out
+	case w.of == "":
+		return fmt.Sprintf("%s, because of taint %s", out, w.by.ToString())
+	}
+	return fmt.Sprintf("%s, because of taint %s of rule %s", out, w.by.ToString(), w.of)
+}
+
+// warning names the DaemonSets that the requirement leaves out.
+func (f *daemonSetsFound) warning(requirement string) string {
+	if len(f.ignored) == 0 {
+		return ""
+	}
+	names := make([]string, len(f.ignored))
+	for i, d := range f.ignored {
+		names[i] = d.String()
+	}
+	return fmt.Sprintf("requirement %s leaves out DaemonSets that do not tolerate this rule's own taint %s: %s: add a "+
+		"toleration to them, or exclude them", requirement, f.own.ToString(), text.Few(names, maxWaiting, len(names)))
 }

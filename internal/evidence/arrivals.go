@@ -1,13 +1,11 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package readiness
+package evidence
 
 import (
 	"sync"
 	"time"
-
-	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // Arrivals remembers when this process first saw a heartbeat that was far in the future. By its own time, such evidence
@@ -23,7 +21,7 @@ type arrival struct{ heartbeat, seen time.Time }
 // remembered when that future has come, since the evidence would be fresh again. With nil, nothing is remembered, and
 // the heartbeat counts by its own time.
 func (a *Arrivals) at(node, conditionType string, heartbeat, now time.Time) (seen time.Time, ahead bool) {
-	ahead = heartbeat.After(now.Add(ruleset.MaxClockSkew))
+	ahead = heartbeat.After(now.Add(MaxClockSkew))
 	if a == nil {
 		return heartbeat, ahead
 	}

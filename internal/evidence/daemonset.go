@@ -1,10 +1,9 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package ruleset
+package evidence
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -121,7 +121,7 @@ type DaemonSets struct {
 	// Labels is the compiled selector.
 	Labels labels.Selector
 	// Found are the DaemonSets that the requirement selects, ordered by namespace and name, except those that are being
-	// deleted. Set.WithDaemonSets sets it.
+	// deleted. In sets it.
 	Found []*DaemonSet
 
 	transient []string
@@ -135,11 +135,11 @@ type Placement struct {
 	Ignored []*DaemonSet
 }
 
-// On returns the DaemonSets that belong on a node. own is the rule's taint. Taints of the rules in all do not count,
+// On returns the DaemonSets that belong on a node. own is the rule's taint. Taints that a rule manages do not count,
 // because they are temporary.
-func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, all *Set) Placement {
+func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, manager func(*corev1.Taint) string) Placement {
 	out := Placement{Belong: make([]*DaemonSet, 0, len(q.Found))}
-	lasting := func(t *corev1.Taint) bool { return q.lasting(t) && all.Manager(t) == nil }
+	lasting := func(t *corev1.Taint) bool { return q.lasting(t) && manager(t) == "" }
 	for _, d := range q.Found {
 		switch {
 		case !d.Fits(node) || d.RepelledBy(node.Spec.Taints, lasting) != nil:
@@ -151,6 +151,9 @@ func (q *DaemonSets) On(node *corev1.Node, own *corev1.Taint, all *Set) Placemen
 	}
 	return out
 }
+
+// kubernetesTransient are the prefixes of taints that Kubernetes adds and removes while a node runs.
+var kubernetesTransient = []string{"node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"}
 
 // lasting reports whether a taint that no rule manages is permanent.
 func (q *DaemonSets) lasting(t *corev1.Taint) bool {
@@ -173,17 +176,6 @@ func (q *DaemonSets) selects(d *DaemonSet) bool {
 		!slices.Contains(q.Exclude, v1alpha1.DaemonSetReference{Namespace: d.Namespace, Name: d.Name})
 }
 
-// DaemonSets returns the requirements of DaemonSets of a rule.
-func (r *Rule) DaemonSets() []*DaemonSets {
-	var out []*DaemonSets
-	for i := range r.Requirements {
-		if q := r.Requirements[i].DaemonSets; q != nil {
-			out = append(out, q)
-		}
-	}
-	return out
-}
-
 // Cluster is the part of a cluster's state that is compiled into rules.
 type Cluster struct {
 	// DaemonSets returns all DaemonSets of a namespace.
@@ -192,42 +184,8 @@ type Cluster struct {
 	TransientTaintPrefixes []string
 }
 
-// WithDaemonSets returns the set with the DaemonSets of a cluster in its requirements. It freezes rules that wait for
-// each other because of them. before is the former result. A rule for which nothing has changed is the same as in
-// before.
-func (s *Set) WithDaemonSets(in Cluster, before *Set) *Set {
-	if !s.daemonSets {
-		return s
-	}
-	rules := slices.Clone(s.rules)
-	for i, r := range rules {
-		if r.Mode != Deleting && r.Mode != Frozen && len(r.DaemonSets()) > 0 {
-			rules[i] = r.withDaemonSets(in, before.Rule(r.UID))
-		}
-	}
-	return NewSet(rules...).breakDeadlocks(before)
-}
-
-func (r *Rule) withDaemonSets(in Cluster, before *Rule) *Rule {
-	bare := cmp.Or(r.bare, r)
-	out := *bare
-	out.bare = bare
-	out.Requirements = slices.Clone(bare.Requirements)
-	for i := range out.Requirements {
-		if q := out.Requirements[i].DaemonSets; q != nil {
-			out.Requirements[i].DaemonSets = q.in(in)
-		}
-	}
-	if before != nil && before.thawed != nil {
-		before = before.thawed
-	}
-	if before != nil && before.bare == bare && slices.EqualFunc(before.DaemonSets(), out.DaemonSets(), alike) {
-		return before
-	}
-	return &out
-}
-
-func (q *DaemonSets) in(cluster Cluster) *DaemonSets {
+// In returns the requirement with the DaemonSets of a cluster.
+func (q *DaemonSets) In(cluster Cluster) *DaemonSets {
 	out := *q
 	out.transient = cluster.TransientTaintPrefixes
 	for _, namespace := range q.Namespaces {
@@ -241,4 +199,54 @@ func (q *DaemonSets) in(cluster Cluster) *DaemonSets {
 	return &out
 }
 
-func alike(a, b *DaemonSets) bool { return slices.EqualFunc(a.Found, b.Found, (*DaemonSet).Alike) }
+// Alike reports whether both have the same DaemonSets.
+func (q *DaemonSets) Alike(o *DaemonSets) bool {
+	return slices.EqualFunc(q.Found, o.Found, (*DaemonSet).Alike)
+}
+
+// KeptAway returns a DaemonSet that the requirement counts and a taint of another rule keeps away from nodes that both
+// rules select, or nil. own is the taint of the rule with the requirement.
+func (q *DaemonSets) KeptAway(own, by *corev1.Taint, rule, other labels.Selector) *DaemonSet {
+	if Disjoint(rule, other) {
+		return nil
+	}
+	for _, d := range q.Found {
+		if !d.Tolerates(by) && !q.ignores(d, own) && d.mayReach(rule, other) {
+			return d
+		}
+	}
+	return nil
+}
+
+// mayReach reports whether pods of the DaemonSet may run on nodes that all selectors select.
+func (d *DaemonSet) mayReach(selectors ...labels.Selector) bool {
+	return d.reach == nil || slices.ContainsFunc(d.reach, func(reach labels.Selector) bool {
+		return !slices.ContainsFunc(selectors, func(s labels.Selector) bool { return Disjoint(reach, s) })
+	})
+}
+
+// operators maps operators of node affinity to those of label selectors.
+var operators = map[corev1.NodeSelectorOperator]selection.Operator{
+	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
+	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
+}
+
+// reachOf returns selectors of which a node must match one, by the labels that a pod requires.
+func reachOf(pod *corev1.PodSpec) []labels.Selector {
+	chosen := labels.SelectorFromSet(pod.NodeSelector)
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
+		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return []labels.Selector{chosen}
+	}
+	var out []labels.Selector
+	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		reach := chosen.DeepCopySelector()
+		for _, e := range term.MatchExpressions {
+			if r, err := labels.NewRequirement(e.Key, operators[e.Operator], e.Values); err == nil {
+				reach = reach.Add(*r) // the operators Gt and Lt are left out
+			}
+		}
+		out = append(out, reach)
+	}
+	return out
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
+)
+
+// Resource is a requirement of an amount of an allocatable resource.
+type Resource v1alpha1.ResourceRequirement
+
+func compileResource(_ *Problems, _ string, r *v1alpha1.Requirement) Kind {
+	if r.Resource == nil {
+		return nil
+	}
+	return (*Resource)(r.Resource)
+}
+
+// Origin implements Kind.
+func (*Resource) Origin() Origin { return OnNode }
+
+func (q *Resource) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
+	have, known := f.Node.Status.Allocatable[corev1.ResourceName(q.Name)]
+	return f.undated(known && have.Cmp(q.Minimum) >= 0, !known, now),
+		&amountFound{"resource " + q.Name, "allocatable", have.String(), q.Minimum.String(), known}
+}
+
+// Devices is a requirement of a number of devices of a DRA driver.
+type Devices v1alpha1.DevicesRequirement
+
+func compileDevices(_ *Problems, _ string, r *v1alpha1.Requirement) Kind {
+	if r.Devices == nil {
+		return nil
+	}
+	return (*Devices)(r.Devices)
+}
+
+// Origin implements Kind.
+func (*Devices) Origin() Origin { return Elsewhere }
+
+func (q *Devices) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
+	have, known := f.Gathered.Devices[q.Driver]
+	return f.undated(known && have >= int64(q.Minimum), !known, now),
+		&amountFound{"devices of driver " + q.Driver, "published", strconv.FormatInt(have, 10), strconv.Itoa(int(q.Minimum)),
+			known}
+}
+
+// amountFound is an amount of a thing that a node has.
+type amountFound struct {
+	thing, is, have, minimum string
+	known                    bool
+}
+
+func (f *amountFound) message(r *Result) string {
+	must := ""
+	if !r.Satisfied {
+		must = ", must be at least " + f.minimum
+	}
+	if !f.known {
+		return fmt.Sprintf("%s: none is %s%s", f.thing, f.is, must)
+	}
+	return fmt.Sprintf("%s: %s %s%s", f.thing, f.have, f.is, must)
+}

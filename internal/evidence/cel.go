@@ -1,0 +1,54 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/evidence/expression"
+)
+
+// cel is a requirement of an expression that must be true.
+type cel struct{ *expression.Program }
+
+func compileExpression(p *Problems, field string, r *v1alpha1.Requirement) Kind {
+	if r.CEL == nil {
+		return nil
+	}
+	program, err := expression.Compile(r.CEL.Expression)
+	if err != nil {
+		p.Invalid(field+".cel.expression", "%v", err)
+	}
+	return cel{program}
+}
+
+// Origin implements Kind.
+func (cel) Origin() Origin { return OnNode }
+
+func (q cel) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
+	if f.Gathered.value == nil {
+		f.Gathered.value = expression.ValueOf(f.Node)
+	}
+	holds, err := q.Eval(f.Gathered.value)
+	return f.undated(holds && err == nil, false, now), celFound{err}
+}
+
+// celFound is the error of the evaluation, or nil.
+type celFound struct{ err error }
+
+// refutes reports whether a result shows that the node is not as required.
+func (f celFound) refutes() bool { return f.err == nil }
+
+func (f celFound) message(r *Result) string {
+	switch {
+	case f.err != nil:
+		return fmt.Sprintf("expression %s %v", r.Name, f.err)
+	case r.Satisfied:
+		return fmt.Sprintf("expression %s is true", r.Name)
+	}
+	return fmt.Sprintf("expression %s is false", r.Name)
+}
