@@ -5,6 +5,7 @@ package sources
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -224,10 +225,18 @@ var _ = Describe("The sources of evidence", func() {
 		informer := clientInformer(s, podsKey(set.All()[0].Pods()[0]))
 		s.StopUnused(ruleset.NewSet())
 		Expect(s.running).To(BeEmpty())
-		late := pod("late", "n1", map[string]string{"component": "init"})
-		Expect(server.Client.Create(ctx, late)).To(Succeed())
-		DeferCleanup(server.Client.Delete, late, client.GracePeriodSeconds(0))
-		Consistently(informer.ListKeys, "300ms").ShouldNot(ContainElement("default/late"))
+		another, _ := start(ctx, server.Config(), set)
+		Eventually(func() *ruleset.Problem { return another.Unavailable(set.All()[0]) }).Should(BeNil())
+		n := 0
+		Eventually(func(g Gomega) { // the watch ends in the background
+			n++
+			late := pod(fmt.Sprintf("late-%d", n), "n1", map[string]string{"component": "init"})
+			g.Expect(server.Client.Create(ctx, late)).To(Succeed())
+			DeferCleanup(server.Client.Delete, late, client.GracePeriodSeconds(0))
+			g.Eventually(clientInformer(another, podsKey(set.All()[0].Pods()[0])).ListKeys).
+				Should(ContainElement("default/" + late.Name))
+			g.Consistently(informer.ListKeys, "300ms").ShouldNot(ContainElement("default/" + late.Name))
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
 	})
 })
 

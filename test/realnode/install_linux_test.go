@@ -225,7 +225,7 @@ func tainted(node, key string, want bool) error { return checks().Tainted(node, 
 // checks has the checks of the other end-to-end tests.
 func checks() *cluster.Env { return &cluster.Env{Cluster: lab.Cluster} }
 
-var client = &http.Client{Timeout: 10 * time.Second}
+var client = &http.Client{Timeout: time.Minute}
 
 func get(t *testing.T, url string) string {
 	t.Helper()

@@ -19,11 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/watch"
-	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
 )
@@ -78,7 +76,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	_, err = server.ApplyConfig(ctx, nil, cluster.RecordGuard)
 	Expect(err).NotTo(HaveOccurred())
-	awaitGuard(ctx)
+	Expect(cluster.AwaitPolicies(ctx, server.Client)).To(Succeed())
 })
 
 // relaxCRD lets the API server store rules with any taint, as a CRD of another version might.
@@ -107,24 +105,4 @@ func makeCertificate() (pair tls.Certificate, trust []byte) {
 	pair, err = tls.X509KeyPair(trust, key)
 	Expect(err).NotTo(HaveOccurred())
 	return pair, trust
-}
-
-// awaitGuard waits until the policy for records is in force.
-func awaitGuard(ctx context.Context) {
-	GinkgoHelper()
-	node := build.MakeNode("probe").Obj()
-	Expect(server.Client.Create(ctx, node)).To(Succeed())
-	node.Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + "x": "{}"}
-	Eventually(func() error {
-		return server.Client.Update(ctx, node.DeepCopy(),
-			client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("written by it only")))
-	node.Annotations = map[string]string{}
-	for i := range 1001 {
-		node.Annotations[fmt.Sprint(i)] = ""
-	}
-	Eventually(func() error {
-		return server.Client.Update(ctx, node.DeepCopy(), client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("at most 1000 annotations")))
-	Expect(server.Client.Delete(ctx, node)).To(Succeed())
 }

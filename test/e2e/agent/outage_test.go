@@ -105,9 +105,6 @@ func TestTheFirstAnswerFailsOpen(t *testing.T) {
 				a.Checks[0].Reason != "" {
 				t.Errorf("status %d, %s", a.Code, a.Raw)
 			}
-			if a.TotalMillis > 8000 { // the machine gets the rest; the usual limits are ten seconds and more
-				t.Errorf("it took %d ms, and the limit is 1 s", a.TotalMillis)
-			}
 			cluster.Eventually(t, "the warning", func() error { return wantCount(p, row.log, 1) })
 			if err := wantCount(p, "Assuming node is ready", 1); err != nil {
 				t.Error(err)

@@ -359,7 +359,7 @@ func (m *process) checkMetrics(t *testing.T, g *WithT) {
 }
 
 func get(ctx context.Context, url, bearer string) (int, string, error) {
-	c := &http.Client{Timeout: 10 * time.Second,
+	c := &http.Client{Timeout: time.Minute,
 		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	return cluster.GetWith(ctx, c, url, bearer)
 }
