@@ -74,7 +74,7 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	cmd.AddCommand(
 		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newRelease(p),
 		newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
-		newOptions(),
+		newDashboard(p), newOptions(),
 	)
 	cmd.SetUsageTemplate(strings.NewReplacer("Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
 		`Use "kubectl nodegate options" for the flags that all commands have.`).Replace(cmd.UsageTemplate()))

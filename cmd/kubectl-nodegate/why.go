@@ -82,9 +82,9 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 		set = ruleset.NewSet(all...)
 	}
 	known := c.Read(ctx, set, nodes...)
-	all := func() *sources.Snapshot { return known }
+	all := func() explain.Evidence { return known }
 	if len(nodes) > 0 {
-		all = func() *sources.Snapshot { return c.Read(ctx, set) }
+		all = func() explain.Evidence { return c.Read(ctx, set) }
 	}
 	return &explain.World{
 		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,

@@ -63,7 +63,11 @@ type Informer interface {
 }
 
 // ClientInformers starts informers of client-go.
-type ClientInformers struct{ Clients kubernetes.Interface }
+type ClientInformers struct {
+	Clients kubernetes.Interface
+	// Wrap changes how objects are listed and watched; nil leaves it as it is.
+	Wrap func(*cache.ListWatch) *cache.ListWatch
+}
 
 // informer stores the objects of a watch, indexed by node. A reflector fills it.
 type informer struct {
@@ -115,7 +119,11 @@ func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
 
 // fill fills a store for a watch until the context ends.
 func (c ClientInformers) fill(ctx context.Context, w *Watch, s cache.ReflectorStore, f *failures) {
-	lw := f.told(watch.Patient(c.listWatch(w)))
+	lw := c.listWatch(w)
+	if c.Wrap != nil {
+		lw = c.Wrap(lw)
+	}
+	lw = f.told(watch.Patient(lw))
 	reflector := cache.NewReflectorWithOptions(lw, w.Object, s, cache.ReflectorOptions{Name: "evidence"})
 	go reflector.RunWithContext(ctx)
 }

@@ -4,6 +4,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -213,24 +214,47 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range rule.Requirements {
-		for _, k := range keysOf(&rule.Requirements[i]) {
-			reason, why := ReasonPending, "has not been read yet"
-			if running := s.running[k]; running != nil {
-				if failure := running.Failed(); failure != "" {
-					reason, why = ReasonUnavailable, "cannot be read: "+failure
-					if k.kind == daemonSets {
-						why += fmt.Sprintf("; the namespace %s must be in the chart value %s, or in config/daemonset-evidence",
-							k.namespace, evidence.DaemonSetSetting)
-					}
-				} else if running.Synced() {
-					continue
-				}
-			}
-			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
-				Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, why)}
+		k, failure, read := s.unread(&rule.Requirements[i])
+		if read {
+			continue
 		}
+		reason, why := ReasonPending, "has not been read yet"
+		if failure != "" {
+			reason, why = ReasonUnavailable, "cannot be read: "+failure
+			if k.kind == daemonSets {
+				why += fmt.Sprintf("; the namespace %s must be in the chart value %s, or in config/daemonset-evidence",
+					k.namespace, evidence.DaemonSetSetting)
+			}
+		}
+		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,
+			Message: fmt.Sprintf("the evidence of requirement %s %s", rule.Requirements[i].Name, why)}
 	}
 	return nil
+}
+
+// unread returns the first watch of a requirement that has not been read, and why it cannot be read, if it failed.
+func (s *Sources) unread(r *evidence.Requirement) (k key, failure string, read bool) {
+	for _, k := range keysOf(r) {
+		running := s.running[k]
+		if running == nil {
+			return k, "", false
+		}
+		if failure := running.Failed(); failure != "" || !running.Synced() {
+			return k, failure, false
+		}
+	}
+	return key{}, "", true
+}
+
+// Unread returns why a requirement cannot be evaluated, or "" if it can.
+func (s *Sources) Unread(r *evidence.Requirement) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, failure, read := s.unread(r)
+	if read {
+		return ""
+	}
+	return cmp.Or(failure, "it has not been read yet")
 }
 
 // Gather fills in the evidence on a node for all rules of a set, with since when the node has had no pod of a

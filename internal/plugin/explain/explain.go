@@ -26,6 +26,14 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
+// Evidence is the evidence for requirements: a snapshot, or sources that are watched.
+type Evidence interface {
+	// Gather fills in the evidence on a node for all rules of a set.
+	Gather(set *ruleset.Set, node string, e *evidence.Gathered)
+	// Unread returns why a requirement cannot be evaluated, or "" if it can.
+	Unread(r *evidence.Requirement) string
+}
+
 // World is what is known of a cluster at one moment.
 type World struct {
 	// Rules are all rules, compiled.
@@ -33,11 +41,11 @@ type World struct {
 	// Stored are the same rules as they were read, with their statuses.
 	Stored []v1alpha1.NodeReadinessRule
 	// Evidence is the evidence for requirements.
-	Evidence *sources.Snapshot
+	Evidence Evidence
 	// Nodes reads all nodes. It is called if a rule's limit decides about a node.
 	Nodes func() ([]*corev1.Node, error)
 	// All reads the evidence of all nodes, if Evidence is that of some. It is called with Nodes.
-	All func() *sources.Snapshot
+	All func() Evidence
 	// Pods reads the pods of a node. It is called if it makes a difference whether the node is in use.
 	Pods func(node string) ([]corev1.Pod, error)
 	// Frozen is why the operator changes nothing for any rule; nil if it does. The rules are frozen then.
@@ -176,7 +184,7 @@ type Decided struct {
 type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
 
 // Decide decides about a node as the operator does. Rules that are not in the set are deleted.
-func Decide(node *corev1.Node, rules *ruleset.Set, known *sources.Snapshot, now time.Time,
+func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time,
 	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
 ) *Decided {
 	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored

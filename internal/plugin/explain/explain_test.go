@@ -406,7 +406,7 @@ func TestLimitByEvidenceOfAllNodes(t *testing.T) {
 	w := world(second, requires(rule, v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "x"}}))
 	w.Nodes = func() ([]*corev1.Node, error) { return []*corev1.Node{first.Obj(), second.Obj()}, nil }
 	w.Evidence = sources.Of([]runtime.Object{driver(second)}, w.Rules)
-	w.All = func() *sources.Snapshot {
+	w.All = func() Evidence {
 		return sources.Of([]runtime.Object{driver(first, storagev1.CSINodeDriver{Name: "x"}), driver(second)}, w.Rules)
 	}
 	if got := w.Node(second.Obj()).Rules[0]; got.State != v1alpha1.NodeStateHeld {

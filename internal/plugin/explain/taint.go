@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -30,10 +31,7 @@ var changes = []struct {
 
 // taint explains the rule's taint on the node: who added it, and what the operator is about to do with it.
 func (x *explainer) taint(unread bool) *report.Taint {
-	want := x.d.Rule.Taint
-	if claimed, claims := x.d.Was.Record.Claim(); claims && (want == nil || !x.d.Was.Matches) {
-		want = &claimed // the rule was changed later
-	}
+	want := wanted(x.d)
 	if want == nil {
 		return nil
 	}
@@ -53,6 +51,27 @@ func (x *explainer) taint(unread bool) *report.Taint {
 		t.Message += "; the rule does not manage it"
 	}
 	return t
+}
+
+// wanted returns the taint of a decision's rule, or the one that the rule claimed before it was changed.
+func wanted(d *gate.Decision) *corev1.Taint {
+	if claimed, claims := d.Was.Record.Claim(); claims && (d.Rule.Taint == nil || !d.Was.Matches) {
+		return &claimed
+	}
+	return d.Rule.Taint
+}
+
+// Holds reports whether the node has the taint of the rule of a decision, and the rule manages or shares it.
+func (d *Decided) Holds(i int, node *corev1.Node) bool {
+	of := &d.Decisions[i]
+	want := wanted(of)
+	if want == nil || gate.Find(node, want) == nil {
+		return false
+	}
+	if of.Was.Shared {
+		return of.State == v1alpha1.NodeStateHeld
+	}
+	return of.Was.Claimed
 }
 
 // origin tells whether a taint is on the node, and who added it.

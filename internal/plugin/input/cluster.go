@@ -32,6 +32,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
@@ -52,7 +53,7 @@ var OperatorLabels = client.MatchingLabels{
 
 // Cluster reads from an API server.
 type Cluster struct {
-	client.Client
+	client.WithWatch
 	Clients kubernetes.Interface
 }
 
@@ -67,12 +68,12 @@ var Scheme = func() *runtime.Scheme {
 
 // New returns a cluster for a configuration, without a request to the server.
 func New(config *rest.Config) (*Cluster, error) {
-	c, err := client.New(config, client.Options{Scheme: Scheme})
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
 	if err != nil {
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{Client: c, Clients: clients}, Explain(err, "connecting to the cluster")
+	return &Cluster{WithWatch: c, Clients: clients}, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
@@ -147,18 +148,25 @@ func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator 
 // the user may not read the operator's deployment, the defaults count.
 func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *sources.Snapshot {
 	s := sources.Read(ctx, c.Clients, set, nodes...)
+	s.TransientTaintPrefixes = c.TransientTaintPrefixes(ctx)
+	return s
+}
+
+// TransientTaintPrefixes returns the setting of the operator, or the default if its deployment cannot be read.
+func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
+	out := evidence.DefaultTransientTaintPrefixes
 	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		OperatorLabels)
 	for _, d := range deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
 			for _, arg := range container.Args {
 				if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
-					s.TransientTaintPrefixes = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+					out = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 				}
 			}
 		}
 	}
-	return s
+	return out
 }
 
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it

@@ -1,0 +1,217 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	testPort = "4321"
+	testHost = "127.0.0.1:" + testPort
+)
+
+func testGuard() *guard {
+	g := newGuard(testPort, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("in")) }))
+	g.token, g.code = "the-token", "the-code"
+	return g
+}
+
+// TestGuard has each rule of the guard, and beside it what is allowed.
+func TestGuard(t *testing.T) {
+	const good = "Bearer the-token"
+	cases := map[string]struct {
+		method, path, host, body string
+		header                   map[string]string
+		want                     int
+	}{
+		"the page, typed":               {header: map[string]string{"Sec-Fetch-Site": "none"}, want: 200},
+		"the page, by another program":  {want: 200},
+		"the page, by its other name":   {host: "localhost:" + testPort, want: 200},
+		"another host":                  {host: "evil.example:" + testPort, want: 403},
+		"another port":                  {host: "127.0.0.1:1", want: 403},
+		"no port":                       {host: "127.0.0.1", want: 403},
+		"a host that starts alike":      {host: "127.0.0.1:" + testPort + ".evil.example", want: 403},
+		"another name of this machine":  {host: "127.0.0.2:" + testPort, want: 403},
+		"the host in capitals":          {host: "LOCALHOST:" + testPort, want: 403},
+		"another host, with the token":  {path: "/api/node", host: "evil.example", header: map[string]string{"Authorization": good}, want: 403},
+		"a foreign origin":              {header: map[string]string{"Origin": "http://evil.example"}, want: 403},
+		"an origin without a name":      {header: map[string]string{"Origin": "null"}, want: 403},
+		"another port of this machine":  {header: map[string]string{"Origin": "http://127.0.0.1:1"}, want: 403},
+		"the own origin, encrypted":     {header: map[string]string{"Origin": "https://" + testHost}, want: 403},
+		"the own origin":                {path: "/api/node", header: map[string]string{"Origin": "http://" + testHost, "Authorization": good}, want: 200},
+		"from another site":             {header: map[string]string{"Sec-Fetch-Site": "cross-site"}, want: 403},
+		"from the same site":            {header: map[string]string{"Sec-Fetch-Site": "same-site"}, want: 403},
+		"from another site, with token": {path: "/api/node", header: map[string]string{"Sec-Fetch-Site": "cross-site", "Authorization": good}, want: 403},
+		"data without a token":          {path: "/api/node", want: 401},
+		"the stream without a token":    {path: "/api/stream", want: 401},
+		"a wrong token":                 {path: "/api/node", header: map[string]string{"Authorization": "Bearer the-toke"}, want: 401},
+		"a token of another kind":       {path: "/api/node", header: map[string]string{"Authorization": "Basic the-token"}, want: 401},
+		"a token in the address":        {path: "/api/node?token=the-token&code=the-code", want: 401},
+		"a token in a cookie":           {path: "/api/node", header: map[string]string{"Cookie": "token=the-token"}, want: 401},
+		"an unknown path without token": {path: "/api/x", want: 401},
+		"data with the token":           {path: "/api/node", header: map[string]string{"Authorization": good}, want: 200},
+		"the stream with the token":     {path: "/api/stream", header: map[string]string{"Authorization": good}, want: 200},
+		"POST":                          {method: "POST", path: "/api/node", header: map[string]string{"Authorization": good}, want: 405},
+		"PUT":                           {method: "PUT", header: map[string]string{"Authorization": good}, want: 405},
+		"DELETE":                        {method: "DELETE", path: "/api/node", header: map[string]string{"Authorization": good}, want: 405},
+		"OPTIONS":                       {method: "OPTIONS", path: "/api/session", want: 405},
+		"HEAD":                          {method: "HEAD", want: 405},
+		"the session by GET":            {path: "/api/session", want: 405},
+		"the right code":                {method: "POST", path: "/api/session", body: `{"code":"the-code"}`, want: 200},
+		"a wrong code":                  {method: "POST", path: "/api/session", body: `{"code":"the-cod"}`, want: 401},
+		"no code":                       {method: "POST", path: "/api/session", body: `{}`, want: 401},
+		"a code in the address":         {method: "POST", path: "/api/session?code=the-code", want: 401},
+		"a long body": {method: "POST", path: "/api/session", want: 401,
+			body: `{"code":"the-code","x":"` + strings.Repeat("x", maxBody) + `"}`},
+		"the code from another site": {method: "POST", path: "/api/session", body: `{"code":"the-code"}`,
+			header: map[string]string{"Origin": "http://evil.example"}, want: 403},
+		"the code for another host": {method: "POST", path: "/api/session", body: `{"code":"the-code"}`,
+			host: "evil.example", want: 403},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			method, path := c.method, c.path
+			if method == "" {
+				method = http.MethodGet
+			}
+			if path == "" {
+				path = "/"
+			}
+			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(c.body))
+			r.Host = testHost
+			if c.host != "" {
+				r.Host = c.host
+			}
+			for k, v := range c.header {
+				r.Header.Set(k, v)
+			}
+			w := httptest.NewRecorder()
+			testGuard().ServeHTTP(w, r)
+			if w.Code != c.want {
+				t.Errorf("status %d, want %d: %s", w.Code, c.want, w.Body)
+			}
+			if got := strings.Contains(w.Body.String(), "the-token"); got != (c.path == sessionPath && c.want == 200) {
+				t.Errorf("the token in the answer: %t", got)
+			}
+			for header, want := range map[string]string{
+				"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+					"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+					"require-trusted-types-for 'script'",
+				"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+				"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+				"Set-Cookie": "", "Access-Control-Allow-Origin": "",
+			} {
+				if got := w.Header().Get(header); got != want {
+					t.Errorf("%s: %q, want %q", header, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestTheCodeWorksOnce(t *testing.T) {
+	g := testGuard()
+	for i, want := range []int{401, 200, 401} {
+		body := `{"code":"the-code"}`
+		if i == 0 {
+			body = `{"code":"another"}` // a wrong one does not use it up
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, sessionPath, strings.NewReader(body))
+		r.Host = testHost
+		if g.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("request %d: %d, want %d", i, w.Code, want)
+		}
+	}
+	if w := httptest.NewRecorder(); g.code != "" {
+		t.Errorf("the code is still there: %v", w)
+	}
+}
+
+// serve serves what nothing is known of, until the test ends.
+func serve(t *testing.T) (base, token string, end context.CancelFunc, ended chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	addresses, ended := make(chan string, 1), make(chan error, 1)
+	live := emptyLive()
+	go func() { ended <- NewServer(live).Serve(ctx, func(url string) { addresses <- url }) }()
+	base, code, _ := strings.Cut(<-addresses, "/#code=")
+	response, err := http.Post(base+sessionPath, "application/json", strings.NewReader(fmt.Sprintf(`{"code":%q}`, code)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(response.Body)
+	_ = response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, err)
+	}
+	token = strings.TrimSuffix(strings.TrimPrefix(string(answer), `{"token":"`), "\"}\n")
+	return base, token, cancel, ended
+}
+
+func open(t *testing.T, base, token string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+streamPath, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+func TestServe(t *testing.T) {
+	base, token, end, ended := serve(t)
+	if !strings.HasPrefix(base, "http://127.0.0.1:") {
+		t.Errorf("it listens on %s", base)
+	}
+	for i := range maxStreams {
+		if r := open(t, base, token); r.StatusCode != http.StatusOK {
+			t.Fatalf("stream %d: %s", i, r.Status)
+		}
+	}
+	if r := open(t, base, token); r.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a stream too many: %s", r.Status)
+	}
+	end() // while streams are open
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the server has not ended")
+	}
+}
+
+// TestPauseFor: a watch that is not allowed ends after ten seconds, so that the reflector lists again.
+func TestPauseFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := pauseFor(t.Context())
+		event := <-w.ResultChan()
+		if took := time.Since(began); took != pollEvery || event.Type != "ERROR" {
+			t.Errorf("%s after %s", event.Type, took)
+		}
+		w = pauseFor(t.Context())
+		w.Stop()
+		if _, open := <-w.ResultChan(); open {
+			t.Error("a stopped watch has an event")
+		}
+	})
+}

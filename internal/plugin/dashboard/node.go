@@ -1,0 +1,111 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/internal/plugin/explain"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/sources"
+)
+
+// maxEvents is how many events of a node are shown.
+const maxEvents = 50
+
+// View is all about one node.
+type View struct {
+	// Explanation is what "kubectl nodegate why -o json" prints, Timeline what "kubectl nodegate timeline -o json" prints.
+	Explanation *report.NodeExplanation `json:"explanation"`
+	Timeline    *report.Timeline        `json:"timeline"`
+	Records     []Record                `json:"records,omitempty"`
+	Labels      map[string]string       `json:"labels,omitempty"`
+	Events      []Event                 `json:"events,omitempty"`
+	Command     string                  `json:"command"`
+	Unread      []string                `json:"unread,omitempty"`
+}
+
+// Record is an annotation of Nodegate.
+type Record struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Event is an event of the node.
+type Event struct {
+	At      int64  `json:"at"`
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	From    string `json:"from"`
+	Count   int32  `json:"count,omitempty"`
+}
+
+// Node returns all about one node, with texts.
+func (l *Live) Node(ctx context.Context, name string) (*View, error) {
+	l.mu.Lock()
+	node, set, frozen, operator := l.nodes[name], l.set, l.frozen, l.operator
+	stored, all := l.stored(), make([]*corev1.Node, 0, len(l.nodes))
+	for _, n := range l.nodes {
+		all = append(all, n)
+	}
+	l.mu.Unlock()
+	if node == nil {
+		return nil, fmt.Errorf("there is no node %q", name)
+	}
+	known := peeked{l.evidence}
+	world := &explain.World{Rules: set, Stored: stored, Evidence: known, Operator: operator, Now: l.Now(), Frozen: frozen,
+		All:   func() explain.Evidence { return known },
+		Nodes: func() ([]*corev1.Node, error) { return all, nil },
+		Pods:  func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, l.Cluster, node) },
+	}
+	v := &View{Explanation: world.Node(node), Labels: node.Labels, Command: l.Command(name)}
+	first, err := l.FirstPod(ctx, name)
+	if err != nil {
+		v.Unread = append(v.Unread, "When the first pod started: "+err.Error())
+	}
+	v.Timeline = report.NewTimeline(v.Explanation, first)
+	for key, value := range node.Annotations {
+		if strings.Contains(key, "readiness.node.x-k8s.io") {
+			v.Records = append(v.Records, Record{key, value})
+		}
+	}
+	slices.SortFunc(v.Records, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
+	if v.Events, err = l.events(ctx, name); err != nil {
+		v.Unread = append(v.Unread, "Events: "+err.Error())
+	}
+	return v, nil
+}
+
+// events returns the events of a node, the newest first.
+func (l *Live) events(ctx context.Context, node string) (out []Event, err error) {
+	list := &corev1.EventList{}
+	err = l.Cluster.List(ctx, list, client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
+	for i := range list.Items {
+		e := &list.Items[i]
+		at := e.LastTimestamp.Time
+		for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time} {
+			if at.IsZero() {
+				at = t
+			}
+		}
+		event := Event{At: seconds(at), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count,
+			From: cmp.Or(e.ReportingController, e.Source.Component)}
+		if e.Series != nil {
+			event.At, event.Count = seconds(e.Series.LastObservedTime.Time), e.Series.Count
+		}
+		out = append(out, event)
+	}
+	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(b.At, a.At) })
+	return out[:min(len(out), maxEvents)], input.Explain(err, "listing events")
+}
