@@ -15,7 +15,7 @@ ARCH ?= amd64
 K8S ?=
 # What "test" and "test-unit" run. With K8S, what depends on the version: the API, admission, what a user installs, and
 # the operator on a control plane.
-PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./internal/sources ./test/e2e ./test/e2e/admission,./...)
+PKGS ?= $(if $(K8S),./test/integration/... ./internal/admission/... ./internal/evidence ./test/e2e ./test/e2e/admission,./...)
 # How many packages are tested at a time, and how many of them may run servers.
 PARALLEL ?= 3
 SERVERS ?= 2
@@ -27,7 +27,7 @@ FUZZTIME ?= 30s
 # The first seed of "simulate", and how many.
 FIRST ?= 1
 SEEDS ?= 1000
-# More arguments for the operator in "run", or for "demo", "bench" and "bench-agent".
+# More arguments for the operator in "run", or for "demo", "bench", "bench-agent" and "bench-admission".
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
 DEMO_WAIT ?=
@@ -112,6 +112,10 @@ bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3,
 .PHONY: bench-agent
 bench-agent: ## Measure the node agent against a handler that answers a constant; ARGS="--rounds=5".
 	@$(WITH_ASSETS) $(GO) run ./test/bench/agent $(ARGS)
+
+.PHONY: bench-admission
+bench-admission: ## Measure what admission costs the API server; ARGS="--rounds=3 --rules=1,50".
+	@$(WITH_ASSETS) $(GO) run ./test/bench/admission $(ARGS)
 
 .PHONY: run
 run: ## Run the operator from here against the current kubeconfig; ARGS="--more --flags".

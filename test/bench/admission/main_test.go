@@ -1,0 +1,39 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTargetsCompareTheRightSetups(t *testing.T) {
+	all := results{}
+	put := func(s setup, kind string, cpu ...float64) {
+		if all[s.String()] == nil {
+			all[s.String()] = map[string]*series{}
+		}
+		all[s.String()][kind] = &series{cpu: cpu}
+	}
+	put(setup{}, "patch of a node", 2, 2)
+	put(setup{policy, 1}, "creation of a node", 4, 5)
+	put(setup{policy, 50}, "creation of a node", 8, 20)
+	put(setup{policy, 50}, "patch of a node", 2.2, 2.2)
+	got := map[string]string{}
+	for _, target := range targets(all) {
+		title, _, _ := strings.Cut(target.Title, ",")
+		switch {
+		case target.Reached:
+			got[title] = "reached"
+		case target.Undecided:
+			got[title] = "undecided"
+		default:
+			got[title] = "missed"
+		}
+	}
+	if len(got) != 2 || got["patch with 50 rules over none"] != "reached" ||
+		got["creation with 50 rules over 1"] != "undecided" {
+		t.Errorf("%v", got)
+	}
+}
