@@ -75,14 +75,20 @@ func definitions(t testing.TB) world.Definitions {
 	}
 	records := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	manifest(t, "components/record-guard/policy.yaml", records)
+	policy, binding := &admissionregistrationv1.MutatingAdmissionPolicy{},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{}
+	manifest(t, "node-admission-policy/policy.yaml", policy, binding)
+	if out.Admission, err = api.ReadMutating(policy, binding); err != nil {
+		t.Fatal(err)
+	}
 	if out.Records, err = api.ReadPolicy(records); err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// manifest reads the first document of a file of config.
-func manifest(t testing.TB, file string, into any) {
+// manifest reads the first documents of a file of config.
+func manifest(t testing.TB, file string, into ...any) {
 	t.Helper()
 	path := filepath.Join("..", "..", "config", file)
 	if of, other, _ := strings.Cut(*policy, "="); of == file {
@@ -92,9 +98,10 @@ func manifest(t testing.TB, file string, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document, _, _ := bytes.Cut(raw, []byte("\n---\n"))
-	if err := yaml.Unmarshal(document, into); err != nil {
-		t.Fatal(err)
+	for i, document := range bytes.SplitN(raw, []byte("\n---\n"), len(into)+1)[:len(into)] {
+		if err := yaml.Unmarshal(document, into[i]); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

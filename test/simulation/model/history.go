@@ -274,25 +274,3 @@ func (m *Model) Bound(name string, bound bool, v *View) {
 		m.check("binds", bound != denies, "a pod is let onto node %s: %t, and a rule refuses it: %t", name, bound, denies)
 	}
 }
-
-// Registered judges what admission made of a new node. All replicas know the rules.
-func (m *Model) Registered(d Document, v *View) {
-	n := read[node](d)
-	for r := range each[rule](v.Rules) {
-		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || r.Spec.Taint.Key == "" {
-			continue
-		}
-		switch why := v.frozen(r); {
-		case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, r.Spec.NodeAdmission == "None", why == "it is suspended":
-			m.check("admits", n.Metadata.Annotations[r.key()] == "", "rule %s claims the new node %s at admission",
-				r.Metadata.Name, n.Metadata.Name)
-		case r.notInForce():
-			m.check("admits", n.Metadata.Annotations[r.key()] == "",
-				"rule %s claims the new node %s at admission, and its status says that it is not in force", r.Metadata.Name,
-				n.Metadata.Name)
-		case why == "":
-			m.check("admits", n.has(r.Spec.Taint.id()), "rule %s selects the new node %s, which has no taint",
-				r.Metadata.Name, n.Metadata.Name)
-		}
-	}
-}

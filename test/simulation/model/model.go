@@ -42,7 +42,7 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"admits", "announced", "binds", "blamed", "booting", "closed", "completes",
+var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed", "completes",
 	"denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed", "left", "lifted", "limit",
 	"marked", "marker", "opened", "ours", "overruled", "places", "published", "replaces", "room", "spared", "spares", "stands",
 	"status", "taints", "value", "watched", "windows"}
@@ -123,9 +123,10 @@ type ruleHistory struct {
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
-	gone    bool    // it was deleted without a finalizer
-	places  []place // of deleted nodes, since the last edit
-	fields  int64   // the generation of which the fields were noted
+	gone    bool      // it was deleted without a finalizer
+	removed time.Time // when its finalizer was removed; admission may claim a moment longer
+	places  []place   // of deleted nodes, since the last edit
+	fields  int64     // the generation of which the fields were noted
 }
 
 // New is the model of a story that starts.

@@ -21,6 +21,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	case "nodeclaims":
 		m.takes(before, after, v)
 	}
+	if kind == "nodereadinessrules" && after == nil {
+		m.rules[read[rule](before).Metadata.UID].removed = m.now().Truncate(time.Second)
+	}
 	if before == nil || after == nil {
 		return
 	}

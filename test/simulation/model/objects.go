@@ -260,7 +260,7 @@ type record struct {
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool
-	Passed, Handed, Limited       bool
+	Passed, Handed, Limited, Late bool
 }
 
 // started reports whether the start of the node has ended.

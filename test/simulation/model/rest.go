@@ -95,7 +95,10 @@ func (m *Model) restNode(n *node, v *View) {
 	h := m.node(n.Metadata.UID)
 	for _, t := range n.Spec.Taints {
 		// A process that has not known the rule cannot tell the claim of admission from a forged one.
-		doubtful := slices.ContainsFunc(h.admitted[t.id()], func(uid string) bool { return m.rules[uid].gone })
+		doubtful := slices.ContainsFunc(h.admitted[t.id()], func(uid string) bool {
+			rh := m.rules[uid]
+			return rh.gone || !rh.removed.IsZero() && !n.Metadata.CreationTimestamp.Before(rh.removed)
+		})
 		m.check("left", claimed[t.id()] || h.foreign[t.id()] || doubtful, "node %s has taint %s, which no rule claims",
 			n.Metadata.Name, t.id())
 	}

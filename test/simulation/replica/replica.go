@@ -73,8 +73,8 @@ type World struct {
 	Watches func(kind api.Kind, namespace, labels string)
 	// Met is told of each fault that changed what happened, but those of writes.
 	Met func(fault, kind string)
-	// Webhooks is whether the webhooks are installed.
-	Webhooks bool
+	// Webhooks is whether the webhooks are installed; Policy is whether the policy that taints nodes is.
+	Webhooks, Policy bool
 }
 
 // timer is a function that runs later.
@@ -140,6 +140,9 @@ func (r *Replica) Start() {
 	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system"}
 	if r.World.Webhooks {
 		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
+	}
+	if r.World.Policy { // as with --node-admission=auto
+		engine = nodeadmission.EnginePolicy
 	}
 	var err error
 	r.operator, err = operator.New(r.ctx, &operator.Environment{

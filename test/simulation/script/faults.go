@@ -17,8 +17,8 @@ func (g *generator) fates() {
 }
 
 func (g *generator) fate(r int) {
-	switch n := g.IntN(3); g.IntN(12) {
-	case 0:
+	switch n := g.IntN(3); g.IntN(14) {
+	case 0, 12:
 		g.add(Step{Do: "answer", Replica: r, N: n, Of: one(g, "applied, and the process is killed",
 			"lost, and the process is killed")}, Step{Do: "up", Replica: r})
 	case 1: // the write lands before or after the next process has looked

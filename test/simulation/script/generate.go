@@ -62,7 +62,31 @@ func Generate(seed uint64, steps int) *Script {
 	for len(g.script.Steps) < steps {
 		g.draw()
 	}
+	g.engine(seed)
 	return g.script
+}
+
+// engine says whether the policy taints nodes, and what new nodes bring that admission must look at. It draws for
+// itself, so that the rest of the story stays the same.
+func (g *generator) engine(seed uint64) {
+	own := rand.New(rand.NewPCG(seed, 2))
+	if g.script.Policy = own.IntN(2) == 0; g.script.Policy {
+		g.script.Lag = []int{0, 0, 3, 20}[own.IntN(4)]
+	}
+	for i := range g.script.Steps {
+		s := &g.script.Steps[i]
+		if s.Do != "node.create" || s.Of != "" {
+			continue
+		}
+		switch own.IntN(24) {
+		case 0:
+			s.Rule = 1 + own.IntN(g.rules)
+		case 1:
+			s.Pod = 1
+		case 2:
+			s.Pod = 2
+		}
+	}
 }
 
 func (g *generator) add(s ...Step) { g.script.Steps = append(g.script.Steps, s...) }

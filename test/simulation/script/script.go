@@ -38,6 +38,9 @@ type Script struct {
 	Skew []int `json:"skew,omitempty"`
 	// Webhooks is whether the webhooks are installed.
 	Webhooks bool `json:"webhooks,omitempty"`
+	// Policy is whether the policy that taints nodes is installed; what it sees lags by so many versions.
+	Policy bool `json:"policy,omitempty"`
+	Lag    int  `json:"lag,omitempty"`
 	// Steps are what happens.
 	Steps []Step `json:"steps"`
 }
@@ -45,7 +48,8 @@ type Script struct {
 // String is the script in words, one line for each step.
 func (s *Script) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d replicas, webhooks: %t, clocks of nodes ahead by %v seconds\n", s.Replicas, s.Webhooks, s.Skew)
+	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, clocks of nodes ahead by %v seconds\n",
+		s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Skew)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -54,23 +58,24 @@ func (s *Script) String() string {
 
 // words are the steps in words. The verbs of fmt stand for, in order: node, rule, pod, replica, of, value, n.
 var words = map[string]string{
-	"deliver":       "replica %[4]d: the watch of %[5]s brings %[7]d events into its store",
-	"notify":        "replica %[4]d: a handler of %[5]s hears of %[7]d events",
-	"work":          "replica %[4]d starts on request %[7]d",
-	"answer":        "write %[7]d of replica %[4]d: %[5]s",
-	"begin":         "replica %[4]d hears of everything, and starts on all requests; their writes are under way",
-	"settle":        "replica %[4]d finishes everything",
-	"land":          "write %[7]d of a process that is gone lands",
-	"unread":        "replica %[4]d: the next %[7]d reads past the cache fail",
-	"pass":          "%[7]d seconds pass",
-	"calm":          "everything settles",
-	"quiet":         "everything settles, and all that is due has happened",
-	"cut":           "replica %[4]d: the watch of %[5]s is cut, and lists again %[6]s",
-	"kill":          "replica %[4]d is killed and starts again; its lists are %[7]d versions behind",
-	"down":          "replica %[4]d is killed and stays down",
-	"up":            "replica %[4]d starts, if it is down",
-	"handover":      "replica %[4]d becomes the leader; the old one has not noticed yet",
-	"node.create":   "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d",
+	"deliver":  "replica %[4]d: the watch of %[5]s brings %[7]d events into its store",
+	"notify":   "replica %[4]d: a handler of %[5]s hears of %[7]d events",
+	"work":     "replica %[4]d starts on request %[7]d",
+	"answer":   "write %[7]d of replica %[4]d: %[5]s",
+	"begin":    "replica %[4]d hears of everything, and starts on all requests; their writes are under way",
+	"settle":   "replica %[4]d finishes everything",
+	"land":     "write %[7]d of a process that is gone lands",
+	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
+	"pass":     "%[7]d seconds pass",
+	"calm":     "everything settles",
+	"quiet":    "everything settles, and all that is due has happened",
+	"cut":      "replica %[4]d: the watch of %[5]s is cut, and lists again %[6]s",
+	"kill":     "replica %[4]d is killed and starts again; its lists are %[7]d versions behind",
+	"down":     "replica %[4]d is killed and stays down",
+	"up":       "replica %[4]d starts, if it is down",
+	"handover": "replica %[4]d becomes the leader; the old one has not noticed yet",
+	"node.create": "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d; " +
+		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
 	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",

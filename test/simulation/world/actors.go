@@ -59,10 +59,13 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.land(s.N)
 	case "pass":
 		w.now = w.now.Add(time.Duration(s.N) * time.Second)
+		w.told = w.server.Version()
 	case "calm":
 		w.calm()
+		w.told = w.server.Version()
 	case "quiet":
 		w.quiet()
+		w.told = w.server.Version()
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
 	case "kill", "down", "up", "handover", "unread":

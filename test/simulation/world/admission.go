@@ -24,10 +24,14 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
 )
 
-// protectedLabel is on pods that a policy keeps from being deleted.
-const protectedLabel = "example.com/protected"
+// protectedLabel is on pods that a policy keeps from being deleted; skipLabel is on nodes that admission leaves alone.
+const (
+	protectedLabel = "example.com/protected"
+	skipLabel      = "node-restriction.kubernetes.io/skip-admission"
+)
 
 // account returns the user of an actor. A kubelet's requests are about its own node.
 func account(actor, node string) authenticationv1.UserInfo {
@@ -103,12 +107,13 @@ func specOf(rule metav1.Object) map[string]any {
 	return spec
 }
 
-// admitNode runs the mutating webhook, NodeRestriction, and the policy that protects records and overrides.
+// admitNode runs the policy and the webhook that taint nodes, NodeRestriction, and the policy that protects records and
+// overrides.
 func (w *World) admitNode(r *api.Request, before metav1.Object, node *corev1.Node) error {
 	old, _ := before.(*corev1.Node)
 	user := account(r.User, node.Name)
-	if r.Sub == "" && (old == nil || !maps.Equal(old.Labels, node.Labels)) {
-		if err := w.review("/mutate-nodes", user, r.Sub, old, node); err != nil {
+	if r.Sub == "" {
+		if err := w.taintNode(user, old, node); err != nil {
 			return err
 		}
 	}
@@ -125,6 +130,45 @@ func (w *World) admitNode(r *api.Request, before metav1.Object, node *corev1.Nod
 		return nil // as the policy's conditions say; this is what the most requests are
 	}
 	return w.definitions.Records.Validate(user, r.Sub, object(old), object(node))
+}
+
+// taintNode runs the engines that taint nodes, and lets the model judge what becomes of the request.
+func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node) error {
+	policy, webhook := w.script.Policy, w.script.Webhooks && (old == nil || !maps.Equal(old.Labels, node.Labels))
+	if !policy && !webhook {
+		return nil
+	}
+	sent := node.DeepCopy()
+	_, skipped := node.Labels[skipLabel]
+	if old != nil && skipped {
+		_, skipped = old.Labels[skipLabel]
+	}
+	if policy {
+		w.told = max(w.told, w.server.Version()-int64(w.script.Lag))
+		if err := w.definitions.Admission.Admit(w.server, w.told, user, old, node); err != nil {
+			return err
+		}
+	}
+	if webhook && !skipped {
+		if err := w.review("/mutate-nodes", user, "", old, node); err != nil {
+			return err
+		}
+	}
+	if old != nil && maps.Equal(old.Labels, node.Labels) && equality.Semantic.DeepEqual(sent, node) {
+		return nil // as are the most requests
+	}
+	request := &model.Request{Sent: &api.Object{Kind: api.Nodes, Meta: sent},
+		Stored: &api.Object{Kind: api.Nodes, Meta: node.DeepCopy()}, Kubelet: slices.Contains(user.Groups, "system:nodes"),
+		Skipped: skipped, Policy: policy, Seen: w.current()}
+	if old != nil {
+		request.Before = &api.Object{Kind: api.Nodes, Meta: old}
+	}
+	v := w.present()
+	if policy { // it sees the rules themselves
+		v, request.Seen = w.Model.At(nil, documents(w.server.ListAt(api.Rules, w.told)), nil, w.evidence()), true
+	}
+	w.Model.Admitted(request, v)
+	return nil
 }
 
 // admitDeletion lets a policy refuse the deletion of protected pods, and asks the eviction guard.

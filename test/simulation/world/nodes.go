@@ -63,6 +63,16 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 			if s.Of != "" { // a forged record claims a foreign taint that the node does not have
 				n.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
 			}
+			if rule := w.server.Get(api.Rules, ruleName(s.Rule)); rule != nil { // a forged record says that it is in service
+				n.Annotations = map[string]string{recordKey + string(rule.Meta.GetUID()): `{"released":"2026-01-01T00:00:00Z"}`}
+			}
+			switch s.Pod {
+			case 1:
+				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/t1", Value: "brought",
+					Effect: corev1.TaintEffectNoSchedule})
+			case 2:
+				n.Labels[skipLabel] = ""
+			}
 			if s.N > 0 { // now it has the taint
 				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/foreign",
 					Effect: corev1.TaintEffectNoExecute})
@@ -193,10 +203,9 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	}}
 	edit(node)
 	delete(w.lost, s.Node)
-	known := w.script.Webhooks && w.current()
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
-	if o := w.server.Get(api.Nodes, nodeName(s.Node)); known && o != nil {
-		w.Model.Registered(document(o), w.present())
+	if s.Of == "" && s.Rule == 0 {
+		w.Model.Joins(node.Name, w.server.Get(api.Nodes, node.Name) != nil)
 	}
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }

@@ -85,11 +85,16 @@ func (w *World) current() bool {
 
 // present is the present state, for the model.
 func (w *World) present() *model.View {
-	evidence := map[string][]model.Document{}
+	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.NodeClaims), w.evidence())
+}
+
+// evidence are the objects of which evidence is made, by kind.
+func (w *World) evidence() map[string][]model.Document {
+	out := map[string][]model.Document{}
 	for _, kind := range []api.Kind{api.Pods, api.DaemonSets, api.CSINodes, api.ResourceSlices} {
-		evidence[string(kind)] = w.all(kind)
+		out[string(kind)] = w.all(kind)
 	}
-	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.NodeClaims), evidence)
+	return out
 }
 
 // observe lets the model see what a step of an actor has changed.

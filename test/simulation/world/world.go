@@ -36,6 +36,8 @@ type Definitions struct {
 	CRDs map[string]*api.Definition
 	// Records is the policy that protects records and overrides.
 	Records *api.Policy
+	// Admission is the policy that taints nodes.
+	Admission *api.Mutating
 }
 
 // World is a story under way.
@@ -56,6 +58,7 @@ type World struct {
 	machines    int                 // that Karpenter has launched
 	pools       int64               // of devices that were published
 	reviews     int
+	told        int64 // the version of the rules that the policy sees at least
 	writes      int
 	digest      uint64
 	late        []*replica.Write // of processes that are gone
@@ -92,7 +95,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
 		Met:      func(fault, kind string) { w.met(fault, kind, false) },
-		Webhooks: s.Webhooks}
+		Webhooks: s.Webhooks, Policy: s.Policy}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
 		r.Start()
@@ -255,6 +258,10 @@ func document(o *api.Object) model.Document {
 // all are the objects of a kind, for the model.
 func (w *World) all(kind api.Kind) []model.Document {
 	objects, _ := w.server.List(kind)
+	return documents(objects)
+}
+
+func documents(objects []*api.Object) []model.Document {
 	out := make([]model.Document, len(objects))
 	for i, o := range objects {
 		out[i] = o

@@ -1,0 +1,206 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/admission"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/generic"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/matching"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/informers"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Mutating is a MutatingAdmissionPolicy for nodes, with its binding. The libraries of the API server run it.
+type Mutating struct {
+	hook       mutating.PolicyHook
+	first      matchconditions.Matcher // of the conditions that no parameter changes; they are false for the most requests
+	params     Kind
+	dispatcher generic.Dispatcher[mutating.PolicyHook]
+}
+
+// ReadMutating compiles a policy, as the API server does (k8s.io/apiserver, policy/mutating/compilation.go).
+func ReadMutating(p *mutating.Policy, binding *mutating.PolicyBinding) (*Mutating, error) {
+	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		return nil, fmt.Errorf("making a CEL compiler: %w", err)
+	}
+	options := plugincel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
+	for i := range p.Spec.Variables {
+		v := mutating.Variable(p.Spec.Variables[i])
+		out := compiler.CompileAndStoreVariable(&v, options, environment.StoredExpressions)
+		if out.Error != nil {
+			return nil, fmt.Errorf("compiling the variable %s: %w", v.Name, out.Error)
+		}
+	}
+	var conditions, first []plugincel.ExpressionAccessor
+	for i := range p.Spec.MatchConditions {
+		c := (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i])
+		if conditions = append(conditions, c); !strings.Contains(c.Expression, "params") {
+			first = append(first, c)
+		}
+	}
+	compiled := compiler.CompileCondition(conditions, options, environment.StoredExpressions)
+	problems := compiled.CompilationErrors()
+	out := &Mutating{hook: mutating.PolicyHook{Policy: p, Bindings: []*mutating.PolicyBinding{binding},
+		ParamScope: meta.RESTScopeRoot}}
+	out.first = matchconditions.NewMatcher(compiler.CompileCondition(first, options, environment.StoredExpressions),
+		p.Spec.FailurePolicy, "policy", "validate", p.Name)
+	out.hook.Evaluator = mutating.PolicyEvaluator{CompositedCompiler: compiler,
+		Matcher: matchconditions.NewMatcher(compiled, p.Spec.FailurePolicy, "policy", "validate", p.Name)}
+	options.HasPatchTypes = true
+	for i := range p.Spec.Mutations {
+		of := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{
+			Expression: p.Spec.Mutations[i].JSONPatch.Expression}, options, environment.StoredExpressions)
+		problems = append(problems, of.CompilationErrors()...)
+		out.hook.Evaluator.Mutators = append(out.hook.Evaluator.Mutators, patch.NewJSONPatcher(of))
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("compiling the policy %s: %w", p.Name, problems[0])
+	}
+	if of := p.Spec.ParamKind; of != nil {
+		resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
+		at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource() == resource.GroupResource() })
+		if at < 0 {
+			return nil, fmt.Errorf("the policy %s has parameters of the kind %s, which is not served", p.Name, of.Kind)
+		}
+		out.params = Kinds[at]
+	}
+	out.dispatcher = mutating.NewDispatcher(nil, matching.NewMatcher(nil, nil), untyped{})
+	return out, nil
+}
+
+// Admit lets the policy change a node that is created or updated. The policy sees its parameters as they were at a
+// version.
+func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo, before, node *corev1.Node) error {
+	kind, resource := corev1.SchemeGroupVersion.WithKind("Node"), corev1.SchemeGroupVersion.WithResource("nodes")
+	operation, old, opts := admission.Create, runtime.Object(nil), runtime.Object(&metav1.CreateOptions{})
+	if before != nil {
+		operation, old, opts = admission.Update, before, &metav1.UpdateOptions{}
+	}
+	a := admission.NewAttributesRecord(node, old, kind, "", node.Name, resource, "", operation, opts, false,
+		&user.DefaultInfo{Name: by.Username, Groups: by.Groups})
+	versioned, err := admission.NewVersionedAttributes(a, kind, typed)
+	if err != nil {
+		return fmt.Errorf("preparing a node for a policy: %w", err)
+	}
+	ctx := context.Background()
+	if result := m.first.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil); result.Error ==
+		nil && !result.Matches {
+		return nil
+	}
+	hook := m.hook
+	if m.params != "" {
+		hook.ParamInformer = &parameters{server: s, kind: m.params, version: version}
+	}
+	for {
+		if err := m.dispatcher.Dispatch(ctx, a, typed, []mutating.PolicyHook{hook}); err != nil {
+			return fmt.Errorf("running a policy: %w", err)
+		}
+		again := a.GetReinvocationContext()
+		if again.IsReinvoke() || !again.ShouldReinvoke() {
+			return nil
+		}
+		again.SetIsReinvoke()
+	}
+}
+
+// parameters are the objects of a kind as they were at a version.
+type parameters struct {
+	cache.SharedIndexInformer
+	cache.GenericNamespaceLister
+	server  *Server
+	kind    Kind
+	version int64
+}
+
+var (
+	_ informers.GenericInformer = &parameters{}
+	_ cache.GenericLister       = &parameters{}
+)
+
+// Informer implements informers.GenericInformer.
+func (p *parameters) Informer() cache.SharedIndexInformer { return p }
+
+// Lister implements informers.GenericInformer.
+func (p *parameters) Lister() cache.GenericLister { return p }
+
+// HasSynced implements cache.SharedIndexInformer.
+func (p *parameters) HasSynced() bool { return true }
+
+// ByNamespace implements cache.GenericLister.
+func (p *parameters) ByNamespace(string) cache.GenericNamespaceLister { return p }
+
+// List implements cache.GenericLister.
+func (p *parameters) List(selector labels.Selector) ([]runtime.Object, error) {
+	var out []runtime.Object
+	for _, o := range p.server.ListAt(p.kind, p.version) {
+		if selector.Matches(labels.Set(o.Meta.GetLabels())) {
+			out = append(out, o.Meta.(runtime.Object))
+		}
+	}
+	return out, nil
+}
+
+// Get implements cache.GenericLister.
+func (p *parameters) Get(name string) (runtime.Object, error) {
+	for _, o := range p.server.ListAt(p.kind, p.version) {
+		if o.Key() == name {
+			return o.Meta.(runtime.Object), nil
+		}
+	}
+	return nil, apierrors.NewNotFound(p.kind.Resource(), name)
+}
+
+// typed are the functions for objects that admission needs. A node has one version only.
+var typed = &admission.RuntimeObjectInterfaces{ObjectCreater: clientgoscheme.Scheme, ObjectTyper: clientgoscheme.Scheme,
+	ObjectDefaulter: clientgoscheme.Scheme, ObjectConvertor: nodes{},
+	EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry()}
+
+// nodes converts nodes into nodes.
+type nodes struct{ runtime.ObjectConvertor }
+
+// Convert implements runtime.ObjectConvertor.
+func (nodes) Convert(in, out, _ any) error {
+	to := out.(*corev1.Node)
+	in.(*corev1.Node).DeepCopyInto(to)
+	to.TypeMeta = metav1.TypeMeta{}
+	return nil
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (nodes) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	return in, nil
+}
+
+// untyped has no schemas: JSON patches need none.
+type untyped struct{}
+
+// GetTypeConverter implements patch.TypeConverterManager.
+func (untyped) GetTypeConverter(schema.GroupVersionKind) managedfields.TypeConverter {
+	return managedfields.NewDeducedTypeConverter()
+}
+
+// Run implements patch.TypeConverterManager.
+func (untyped) Run(context.Context) {}

@@ -1,0 +1,122 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Request is a write of a node, as its client sent it, and as admission let it be stored.
+type Request struct {
+	// Before is nil for a new node.
+	Before, Sent, Stored Document
+	// Kubelet is whether the node's kubelet sent it; Skipped is whether the node is exempt from admission.
+	Kubelet, Skipped bool
+	// Policy is whether the policy taints nodes, and not the webhook. The policy has no clock.
+	Policy bool
+	// Seen is whether it is known which rules the engine saw: those of the view.
+	Seen bool
+}
+
+// Admitted judges what admission made of a write of a node.
+func (m *Model) Admitted(r *Request, v *View) {
+	before, sent, stored := read[node](r.Before), read[node](r.Sent), read[node](r.Stored)
+	m.adds(r, before, sent, stored)
+	if !r.Seen {
+		return
+	}
+	for of := range each[rule](v.Rules) {
+		m.admits(r, before, sent, stored, of, v)
+	}
+}
+
+// Joins judges whether a node that brings no record is created.
+func (m *Model) Joins(name string, created bool) {
+	m.check("admission", created, "node %s is refused", name)
+}
+
+// adds: admission adds taints and records of rules, and removes records from a new node. It leaves alone what is not
+// new and does not get other labels, what kubelets update, and what is exempt, and never adds NoExecute later.
+func (m *Model) adds(r *Request, before, sent, stored *node) {
+	bare := func(n *node) node {
+		other := *n
+		other.Spec.Taints, other.Metadata.Annotations, other.records = nil, nil, nil
+		return other
+	}
+	name := sent.Metadata.Name
+	m.check("admission", reflect.DeepEqual(bare(sent), bare(stored)), "more than taints and annotations of node %s is "+
+		"changed", name)
+	asked := map[string]bool{}
+	for _, h := range m.rules {
+		maps.Copy(asked, h.taints)
+	}
+	leaves := r.Skipped || before != nil && (r.Kubelet || maps.Equal(before.Metadata.Labels, sent.Metadata.Labels))
+	for _, t := range sent.Spec.Taints {
+		if before == nil {
+			m.node(sent.Metadata.UID).foreign[t.id()] = true
+		}
+		m.check("admission", slices.Contains(stored.Spec.Taints, t), "node %s loses its taint %s", name, t.id())
+	}
+	for _, t := range stored.Spec.Taints {
+		if slices.Contains(sent.Spec.Taints, t) {
+			continue
+		}
+		m.check("admission", !leaves && asked[t.id()] && (before == nil || t.Effect != "NoExecute") && stored.claimsValue(t),
+			"node %s gets the taint %s", name, t.id())
+	}
+	for key := range sorted(union(sent.Metadata.Annotations, stored.Metadata.Annotations)) {
+		was, is := sent.Metadata.Annotations[key], stored.Metadata.Annotations[key]
+		if was != is {
+			m.check("admission", !leaves && strings.HasPrefix(key, recordPrefix) && (before == nil || was == ""),
+				"annotation %s of node %s is changed", key, name)
+		}
+	}
+}
+
+// admits: admission claims the taint of each rule in force that a node comes to match, and drops what a new node brings
+// as its record.
+func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, v *View) {
+	name, has := of.Metadata.Name, stored.Metadata.Annotations[of.key()]
+	must := m.claims(r, before, sent, of, v)
+	if must == unknown {
+		return
+	}
+	if must == no {
+		m.check("admits", has == "" || has == sent.Metadata.Annotations[of.key()] && (before != nil || r.Skipped),
+			"rule %s claims node %s at admission", name, sent.Metadata.Name)
+		return
+	}
+	rec, t := stored.record(of.Metadata.UID), of.Spec.Taint
+	m.check("admits", rec.claim() == t.id() && stored.has(t.id()), "rule %s does not claim node %s at admission", name,
+		sent.Metadata.Name)
+	m.check("admits", rec.Since.IsZero() == r.Policy && rec.Released.IsZero() && rec.Late == (r.Policy && before != nil),
+		"the record of rule %s on node %s is %s", name, sent.Metadata.Name, has)
+}
+
+// claims says whether admission must claim a node for a rule.
+func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer {
+	since := latest(of.Metadata.CreationTimestamp, of.Status.InForce.Since)
+	age := sent.condition("Ready").LastHeartbeatTime.Sub(sent.Metadata.CreationTimestamp)
+	_, old := sent.Metadata.Annotations[markerPrefix+of.Metadata.Name]
+	why := v.frozen(of)
+	switch {
+	case r.Skipped, of.Spec.Taint.Key == "", of.Metadata.DeletionTimestamp != nil, !of.Spec.enforced(),
+		of.Spec.NodeAdmission == "None", of.notInForce(), !of.Spec.NodeSelector.matches(sent.Metadata.Labels),
+		sent.marked(of):
+		return no
+	case before != nil && (r.Kubelet || of.Spec.Taint.Effect == "NoExecute" || sent.Metadata.DeletionTimestamp != nil ||
+		of.Spec.NodeSelector.matches(before.Metadata.Labels) || sent.Metadata.Annotations[of.key()] != "" ||
+		sent.has(of.Spec.Taint.id()) || age > 10*time.Minute || sent.Metadata.CreationTimestamp.Before(since)):
+		return no
+	case why != "", old, m.rules[of.Metadata.UID] == nil:
+		return unknown
+	case before != nil && m.existing(sent, of) != no: // its status may not say it yet
+		return unknown
+	}
+	return yes
+}

@@ -1,0 +1,60 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// These are of the engines that taint nodes at admission.
+func init() {
+	mutants = append(mutants, []mutant{
+		{"the policy taints in a kubelet's update", `"request.operation == 'CREATE' || !(has(request.userInfo.groups)`,
+			`"true || !(has(request.userInfo.groups)`, "admission|labelled|admits"},
+		{"the policy adds NoExecute to a node that is labelled later", ` && params.spec.taint.effect != 'NoExecute' &&
+`, ` &&
+`, "admission|admits"},
+		{"the policy taints nodes that are older than the rule",
+			`      timestamp(object.metadata.creationTimestamp) >= timestamp(has(params.status) && has(params.status.inForce) ? ` +
+				`params.status.inForce.since : params.metadata.creationTimestamp) &&
+`, "", "admits|spared|limit"},
+		{"the policy taints old nodes", `<= duration('10m')`, `<= duration('1000h')`, "admits|spared|limit"},
+		{"the policy taints nodes that matched before",
+			`![has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}].all(l,`, `![{'other': ''}].all(l,`,
+			"admits|admission|spared|limit"},
+		{"the policy claims by what a node brings as a record",
+			`"request.operation == 'CREATE' && has(object.metadata.annotations) && variables.record in object.metadata.annotations"`,
+			`"false"`, "admits|admission|frozen"},
+		{"the policy adds a taint that is there", `(variables.present ? [] :`, `(false ? [] :`, "admission|labelled"},
+		{"the policy taints nodes that may join in any case",
+			`    # A node with this label is never tainted at admission. Kubelets cannot set it themselves.
+    objectSelector:
+      matchExpressions:
+      - key: node-restriction.kubernetes.io/skip-admission`,
+			`    objectSelector:
+      matchExpressions:
+      - key: example.com/other`, "admission|admits"},
+		{"claims by the policy on nodes that are labelled later are as old as the node",
+			`(request.operation == 'CREATE' ? '"}' : '","late":true}')`, `'"}'`, "admits|opened"},
+		{"the policy taints for rules that are not in force", `  - name: rule-is-enforced
+    expression: |-
+      request`, `  - name: rule-is-enforced
+    expression: |-
+      has(params.spec.taint) || request`, "admits|admission|frozen"},
+		{"the policy taints nodes that a rule does not select", `  - name: node-matches
+    expression: |-
+      request`, `  - name: node-matches
+    expression: |-
+      true || request`, "admits|admission"},
+		{"the policy taints no new node", `      request.operation == 'CREATE' ||
+      (has(object.metadata.labels)`, `      request.operation != 'CREATE' &&
+      (has(object.metadata.labels)`, "admits"},
+		{"the webhook keeps what a node brings as records", `	if old == nil {
+		maps.DeleteFunc(annotations,`, `	if old == nil && !MUTANT {
+		maps.DeleteFunc(annotations,`, "admits|admission"},
+		{"the webhook adds NoExecute to a node that is labelled later",
+			`rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find`,
+			`(MUTANT || rule.Taint.Effect != corev1.TaintEffectNoExecute) && gate.Find`, "admission|admits"},
+		{"the webhook adds a taint that is there",
+			`		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
+			`		if MUTANT || gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
+			"admission|labelled"},
+	}...)
+}
