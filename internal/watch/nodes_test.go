@@ -160,7 +160,9 @@ func TestALeanNodeKeepsNoEmptyRoom(t *testing.T) {
 func TestCachedNodesShareTheirStrings(t *testing.T) {
 	raw, d := nodeUnder50Rules(t), decoder(nil)
 	var before, after runtime.MemStats
-	runtime.GC()
+	for range 3 { // a pool is emptied by the second one
+		runtime.GC()
+	}
 	runtime.ReadMemStats(&before)
 	cached := make([]corev1.Node, 100)
 	for i := range cached {

@@ -10,7 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -79,31 +81,59 @@ func TestRawRequests(t *testing.T) {
 	}
 }
 
+// pipes is a listener for connections in memory, which have virtual time.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.close(); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 // TestAFirstLineThatDoesNotCome: a request whose first line is not there in time is cut long before one whose headers
 // are slow. The agent-check's clients say nothing at all.
 func TestAFirstLineThatDoesNotCome(t *testing.T) {
-	web, agent := serveTest(t, testHandler())
+	h := testHandler()
+	serve := func(ctx context.Context, l *Listener) error {
+		return Serve(ctx, l, h, slog.New(slog.DiscardHandler))
+	}
 	for name, c := range map[string]struct {
-		request        string
-		after, earlier time.Duration // than this
+		serve         func(context.Context, *Listener) error
+		request, want string
+		after         time.Duration
 	}{
-		"nothing":              {"", firstLineTimeout, readHeaderTimeout},
-		"half of a first line": {"GET /heal", firstLineTimeout, readHeaderTimeout},
-		"slow headers":         {"GET /health HTTP/1.1\r\nHost: x\r\n", readHeaderTimeout, time.Minute},
+		"nothing":              {serve, "", "", firstLineTimeout},
+		"half of a first line": {serve, "GET /heal", "", firstLineTimeout},
+		"slow headers":         {serve, "GET /health HTTP/1.1\r\nHost: x\r\n", "", readHeaderTimeout},
+		"the agent-check":      {h.ServeAgentCheck, "", "up 100%\n", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			began := time.Now()
-			if got := exchange(t, web, c.request); got != "" {
-				t.Errorf("it is answered: %q", got)
-			}
-			if d := time.Since(began); d < c.after || d >= c.earlier {
-				t.Errorf("cut after %s", d)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+				p.close = sync.OnceFunc(func() { close(p.closed) })
+				l := NewListener(p, nil, h.Metrics)
+				serving(t, func(ctx context.Context) error { return c.serve(ctx, l) })
+				client, server := net.Pipe()
+				defer client.Close() //nolint:errcheck // done with it
+				p.conns <- server
+				began := time.Now()
+				go func() { _, _ = io.WriteString(client, c.request) }()
+				got, _ := bufio.NewReader(client).ReadString('\n')
+				if d := time.Since(began); d != c.after || got != c.want {
+					t.Errorf("%q after %s", got, d)
+				}
+			})
 		})
-	}
-	if got := exchange(t, agent, ""); got != "up 100%" {
-		t.Errorf("the agent-check: %q", got)
 	}
 }
 

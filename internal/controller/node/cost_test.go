@@ -123,11 +123,14 @@ func TestAHeartbeatCostsNoAllocation(t *testing.T) {
 		after.Status.Conditions[i].LastHeartbeatTime.Time = r.Clock.Now()
 	}
 	relevant, update := r.Relevant(), event.TypedUpdateEvent[*corev1.Node]{ObjectOld: before, ObjectNew: after}
-	n := testing.AllocsPerRun(20, func() {
-		if relevant.Update(update) {
-			t.Fatal("a heartbeat alone changes no verdict")
-		}
-	})
+	n := 1.0
+	for tries := 0; n > 0 && tries < 10; tries++ { // other goroutines of this process count, too
+		n = testing.AllocsPerRun(20, func() {
+			if relevant.Update(update) {
+				t.Fatal("a heartbeat alone changes no verdict")
+			}
+		})
+	}
 	if n > 0 {
 		t.Errorf("%v allocations for a heartbeat, want 0", n)
 	}

@@ -122,10 +122,14 @@ func TestSlowExpressions(t *testing.T) {
 			n.Labels[strings.Repeat("x", i)] = "y"
 		}
 		n.Annotations = map[string]string{"a": strings.Repeat("a", 250<<10)}
-		begin := time.Now() //nolint:forbidigo // the limit is one of real time
-		_, err = p.Eval(ValueOf(n))
-		took := time.Since(begin) //nolint:forbidigo // as above
-		if took > 15*Timeout {    // with the race detector and beside other tests, too
+		const limit = 15 * Timeout // with the race detector and beside other tests, too
+		took := limit
+		for tries := 0; took >= limit && tries < 3; tries++ { // the machine may have stood still
+			begin := time.Now() //nolint:forbidigo // the limit is one of real time
+			_, err = p.Eval(ValueOf(n))
+			took = time.Since(begin) //nolint:forbidigo // as above
+		}
+		if took >= limit {
 			t.Errorf("%s took %v (%v)", text, took, err)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 func TestALeaderThatWasFrozen(t *testing.T) {
 	const nodes = 150
 	e := newPool(t, nodes)
-	// It needs half a minute for all nodes, so that it can be frozen in the middle on a busy machine, too, with writes that
-	// wait for their turn.
+	// It needs half a minute for all nodes, so that it can be frozen in the middle, with writes that wait for their turn,
+	// on a busy machine, too.
 	first := e.replica(cluster.OperatorOptions{Name: "first", Args: []string{"--kube-api-qps=5", "--kube-api-burst=1"}})
 	frozen := e.leads("")
 	second := e.replica(cluster.OperatorOptions{Name: "second"})
