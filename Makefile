@@ -171,7 +171,7 @@ simulate: ## Play SEEDS=1000 stories of the simulation from seed FIRST=1 on; wit
 
 .PHONY: simulate-mutants
 simulate-mutants: ## Take pieces out of the operator, one at a time, and show that the simulation finds each.
-	$(GO) test ./test/simulation/mutants -count=1 -v -timeout 2h -args -play
+	$(GO) test ./test/simulation/mutants -count=1 -v -timeout 2h -args -play -results="$(CURDIR)/bin/mutants"
 
 .PHONY: raise-test-count
 raise-test-count: ## Run all tests and write their number to test/count.txt, below which it may not fall.

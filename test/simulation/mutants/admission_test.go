@@ -12,15 +12,16 @@ func init() {
 `, ` &&
 `, "admission|admits"},
 		{"the policy taints nodes that are older than the rule",
-			`      timestamp(object.metadata.creationTimestamp) >= timestamp(has(params.status) && has(params.status.inForce) ? ` +
-				`params.status.inForce.since : params.metadata.creationTimestamp) &&
+			`      timestamp(object.metadata.creationTimestamp) >= timestamp(has(params.status) && ` +
+				`has(params.status.inForce) ? params.status.inForce.since : params.metadata.creationTimestamp) &&
 `, "", "admits|spared|limit"},
 		{"the policy taints old nodes", `<= duration('10m')`, `<= duration('1000h')`, "admits|spared|limit"},
 		{"the policy taints nodes that matched before",
 			`![has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}].all(l,`, `![{'other': ''}].all(l,`,
 			"admits|admission|spared|limit"},
 		{"the policy claims by what a node brings as a record",
-			`"request.operation == 'CREATE' && has(object.metadata.annotations) && variables.record in object.metadata.annotations"`,
+			`"request.operation == 'CREATE' && has(object.metadata.annotations) && ` +
+				`variables.record in object.metadata.annotations"`,
 			`"false"`, "admits|admission|frozen"},
 		{"the policy adds a taint that is there", `(variables.present ? [] :`, `(false ? [] :`, "admission|labelled"},
 		{"the policy taints nodes that may join in any case",

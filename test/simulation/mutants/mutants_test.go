@@ -4,10 +4,13 @@
 package mutants
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -22,6 +26,10 @@ var (
 	only = flag.String("only", "", "play only with mutants whose name this regular expression matches")
 
 	within = flag.Int("within", 1500, "how many random stories find each mutant at most")
+
+	results = flag.String("results", "", "a directory that keeps what has become of each mutant, so that a run that was "+
+		"ended goes on where it was; a change of a file begins again")
+	enough = flag.Duration("for", 0, "after how long to play with no further mutant; 0: play with all")
 )
 
 // mutant is one change of the operator, or of a policy that ships.
@@ -47,7 +55,7 @@ func TestMutants(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sources := read(t, root)
+	sources := read(t, filepath.Join(root, "internal"), filepath.Join(root, "config"))
 	places := make([]place, len(mutants))
 	for i := range mutants {
 		if places[i], err = locate(sources, mutants[i].old); err != nil {
@@ -57,33 +65,76 @@ func TestMutants(t *testing.T) {
 	if !*play || t.Failed() {
 		return
 	}
-	program, stories, wanted := "", map[string]string{}, regexp.MustCompile(*only)
+	program, stories, wanted, began := "", map[string]string{}, regexp.MustCompile(*only), time.Now()
+	tree := digest(t, root, sources)
 	for _, batch := range batches(places, wanted) {
-		program = compile(t, root, sources, places, batch)
+		program = ""
 		for _, i := range batch {
 			m := &mutants[i]
-			found, story, err := find(t, root, program, i, sources[places[i].file], places[i])
-			predicate, why, _ := strings.Cut(found, ":")
-			if err != nil || !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
-				t.Errorf("%s: want %s to fail, got %q (%s, %v)", m.name, m.predicate, found, story, err)
+			file := filepath.Join(*results, fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, tree, *within, *m))))
+			line, known := kept(file)
+			if !known && *enough > 0 && time.Since(began) > *enough {
+				t.Fatalf("%s is played the next time", m.name)
+			}
+			if !known {
+				if program == "" {
+					program = compile(t, root, sources, places, batch)
+				}
+				line = find(t, root, program, i, sources[places[i].file], places[i])
+				keep(t, file, line)
+			}
+			story, found, _ := strings.Cut(line, ", ")
+			predicate, _, _ := strings.Cut(found, ":")
+			if stories[m.name] = story; !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
+				t.Errorf("%s: want %s to fail, got %q", m.name, m.predicate, line)
 				stories[m.name] = "not found"
 				continue
 			}
-			stories[m.name] = story
-			t.Logf("%s: %s, %s:%s", m.name, story, predicate, why)
+			t.Logf("%s: %s", m.name, line)
 		}
 	}
 	if *only == "" {
+		if program == "" {
+			program = compile(t, root, sources, places, nil)
+		}
 		writeReport(t, stories, decisions(t, program))
 	}
 }
 
-// read reads the Go files of internal and the manifests of config, by their paths.
-func read(t *testing.T, root string) map[string]string {
+// digest is a hash of what may change what becomes of a mutant.
+func digest(t *testing.T, root string, sources map[string]string) [sha256.Size]byte {
+	t.Helper()
+	simulation, h := read(t, filepath.Join(root, "test", "simulation")), sha256.New()
+	for _, of := range []map[string]string{sources, simulation} {
+		for _, file := range slices.Sorted(maps.Keys(of)) {
+			_, _ = fmt.Fprintf(h, "%q %q\n", file, of[file])
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// kept returns what has become of a mutant before.
+func kept(file string) (string, bool) {
+	raw, err := os.ReadFile(file)
+	return string(raw), *results != "" && err == nil
+}
+
+func keep(t *testing.T, file, line string) {
+	t.Helper()
+	if *results == "" {
+		return
+	}
+	if err := errors.Join(os.MkdirAll(*results, 0o755), os.WriteFile(file, []byte(line), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read reads the Go files and the manifests below directories, by their paths.
+func read(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, dir := range []string{"internal", "config"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, _ fs.DirEntry, err error) error {
+	for _, dir := range dirs {
+		err := filepath.WalkDir(dir, func(file string, _ fs.DirEntry, err error) error {
 			if ext := filepath.Ext(file); err != nil || ext != ".go" && ext != ".yaml" ||
 				strings.HasSuffix(file, "_test.go") {
 				return err
@@ -189,43 +240,37 @@ func isMutant(n int) bool { return played == n+1 }
 	return program
 }
 
-var failure = regexp.MustCompile(`(?m)(?:FAIL: TestScripts/(\S+) .*\n)?` +
-	`^\s*simulation_test\.go:\d+: (?:(seed \d+): )?(.*)$`)
+var failure = regexp.MustCompile(`(?m)^\s*simulation_test\.go:\d+: (seed \d+): (.*)$`)
 
-// find plays stories with a mutant, first random ones, then those that are kept, and returns the failure, and the seed
-// or the story.
-func find(t *testing.T, root, program string, n int, source string, p place) (failed, story string, err error) {
+// find plays random stories with a mutant, and returns the first seed that fails, and how: "seed 7, taints: why".
+func find(t *testing.T, root, program string, n int, source string, p place) string {
 	t.Helper()
-	m := &mutants[n]
+	m, test := &mutants[n], "^TestStories$"
 	args := []string{"-test.timeout=1h", "-first=1", "-shrink=0", fmt.Sprintf("-seeds=%d", *within)}
 	if filepath.Ext(p.file) == ".yaml" {
 		changed := filepath.Join(t.TempDir(), "policy.yaml")
 		if err := os.WriteFile(changed, []byte(source[:p.begin]+m.new+source[p.end:]), 0o600); err != nil {
-			return "", "", fmt.Errorf("writing a policy: %w", err)
+			t.Fatal(err)
 		}
 		file, err := filepath.Rel(filepath.Join(root, "config"), p.file)
 		if err != nil {
-			return "", "", fmt.Errorf("finding a policy: %w", err)
+			t.Fatal(err)
 		}
 		args = append(args, "-policy="+file+"="+changed)
 	}
-	tests := []string{"^TestStories$", "^TestScripts$"}
 	if m.predicate == "starts" {
-		tests = []string{"^TestStarts$"}
+		test = "^TestStarts$"
 		args = append(args, fmt.Sprintf("-seeds=%d", 10**within))
 	}
-	for _, test := range tests {
-		cmd := exec.CommandContext(t.Context(), program, append(args, "-test.run="+test)...)
-		cmd.Dir, cmd.Env = "..", append(os.Environ(), fmt.Sprintf("MUTANT=%d", n+1))
-		out, err := cmd.CombinedOutput()
-		match := failure.FindStringSubmatch(string(out))
-		switch {
-		case err == nil:
-		case match == nil:
-			return "", "", fmt.Errorf("%w: %s", err, out)
-		default:
-			return match[3], strings.TrimSuffix(match[1], ".json") + match[2], nil
-		}
+	cmd := exec.CommandContext(t.Context(), program, append(args, "-test.run="+test)...)
+	cmd.Dir, cmd.Env = "..", append(os.Environ(), fmt.Sprintf("MUTANT=%d", n+1))
+	out, err := cmd.CombinedOutput()
+	match := failure.FindStringSubmatch(string(out))
+	switch {
+	case err == nil:
+		return "not found"
+	case match == nil: // too few stories met a fault, or a field
+		return "not found, " + strings.TrimSpace(string(out[max(0, len(out)-200):]))
 	}
-	return "", "", nil
+	return match[1] + ", " + match[2]
 }
