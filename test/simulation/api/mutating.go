@@ -106,8 +106,8 @@ func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo,
 		return fmt.Errorf("preparing a node for a policy: %w", err)
 	}
 	ctx := context.Background()
-	if result := m.first.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil); result.Error ==
-		nil && !result.Matches {
+	result := m.first.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil)
+	if result.Error == nil && !result.Matches {
 		return nil
 	}
 	hook := m.hook

@@ -12,11 +12,11 @@ var mutants = []mutant{
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
 	{"the limit is always granted", `!state.amongFirst(`, `!MUTANT && !state.amongFirst(`, "limit"},
 	{"rules act before their evidence has been read",
-		`			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
-		`			if MUTANT && reason == ReasonPending {
-				continue
-			}
-			return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
+		`		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
+		`		if MUTANT && reason == ReasonPending {
+			continue
+		}
+		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
 	{"a frozen rule in dry-run still publishes", `rule.Inert() && !rule.Withdrawn()`,
 		`rule.Inert() && (MUTANT || !rule.Withdrawn())`, "published"},
 	{"rules require what an override has done", `	if in.Override.Action == OverrideNone {
@@ -79,7 +79,7 @@ var mutants = []mutant{
 	}
 	return Requirement{Name: r.Name}`, "watched"},
 	{"19: evidence that cannot be read any more is believed",
-		`running.Failed(); failure != "" {`, `running.Failed(); !MUTANT && failure != "" {`, "frozen"},
+		`running.Failed(); failure != "" ||`, `running.Failed(); !MUTANT && failure != "" ||`, "frozen"},
 	{"a foreign CRD that comes back does not end the thaw", `		now.frozen = p //`, `		if MUTANT {
 			p = now.frozen
 		}
