@@ -87,7 +87,7 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 		all = func() explain.Evidence { return c.Read(ctx, set) }
 	}
 	return &explain.World{
-		Rules: known.Complete(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
+		Rules: known.Resolve(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Frozen: problem, All: all,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
 		Pods:  func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, c, node) },

@@ -25,13 +25,13 @@ func daemonSetRule(q v1alpha1.DaemonSetsRequirement, sets ...*build.DaemonSetWra
 		Taint("example.com/t", "", corev1.TaintEffectNoSchedule).Obj()
 	other := build.MakeRule("other").UID("o").Selector("c", "d").Condition("x").
 		Taint("example.com/o", "", corev1.TaintEffectNoSchedule).Obj()
-	return ruleset.NewSet(ruleset.Compile(r, nil, start), ruleset.Compile(other, nil, start)).WithDaemonSets(
-		evidence.Cluster{DaemonSets: func(string) (out []*evidence.DaemonSet) {
+	return ruleset.NewSet(ruleset.Compile(r, nil, start), ruleset.Compile(other, nil, start)).Resolve(
+		ruleset.Known{Cluster: evidence.Cluster{DaemonSets: func(string) (out []*evidence.DaemonSet) {
 			for _, d := range sets {
 				out = append(out, evidence.CompileDaemonSet(d.Obj()))
 			}
 			return out
-		}}, ruleset.NewSet())
+		}}}, ruleset.NewSet())
 }
 
 func TestJudgesDaemonSets(t *testing.T) {
@@ -179,7 +179,8 @@ func TestWarnsOfDaemonSetsThatAreLeftOut(t *testing.T) {
 	}
 	sets = append(sets, build.MakeDaemonSet("kube-system", "fine").Tolerate(""))
 	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, sets...)
-	v := Evaluate(set.Rule("u"), &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: set.ManagerName}, Observed{}, start)
+	facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: set.ManagerName}
+	v := Evaluate(set.Rule("u"), facts, Observed{}, start)
 	const want = "requirement agents leaves out DaemonSets that do not tolerate this rule's own taint " +
 		"example.com/t:NoSchedule: kube-system/a, kube-system/b, kube-system/c and 2 more: add a toleration to them, or " +
 		"exclude them"

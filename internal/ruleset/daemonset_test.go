@@ -123,7 +123,7 @@ func TestTheDaemonSetsThatBelongOnANode(t *testing.T) {
 				}
 			})
 			other := requires("other", func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true })
-			set := NewSet(rule, other).WithDaemonSets(cluster(tc.set), NewSet())
+			set := NewSet(rule, other).withDaemonSets(cluster(tc.set), NewSet())
 			on := node.Obj()
 			if tc.node != nil {
 				on = tc.node
@@ -162,10 +162,10 @@ func selecting(key string, value v1alpha1.LabelValue) func(*v1alpha1.DaemonSetsR
 
 func TestARuleIsTheSameUntilItsDaemonSetsChange(t *testing.T) {
 	rule, agent := requires("r"), build.MakeDaemonSet("kube-system", "agent").Tolerate("")
-	first := NewSet(rule).WithDaemonSets(cluster(agent), NewSet())
+	first := NewSet(rule).withDaemonSets(cluster(agent), NewSet())
 	again := &build.DaemonSetWrapper{DaemonSet: *agent.Obj()}
 	again.ResourceVersion, again.Status = "2", appsv1.DaemonSetStatus{NumberReady: 1}
-	if NewSet(rule).WithDaemonSets(cluster(again), first).All()[0] != first.All()[0] {
+	if NewSet(rule).withDaemonSets(cluster(again), first).All()[0] != first.All()[0] {
 		t.Error("a status makes it another rule")
 	}
 	for name, next := range map[string]evidence.Cluster{
@@ -174,12 +174,12 @@ func TestARuleIsTheSameUntilItsDaemonSetsChange(t *testing.T) {
 		"an edit":     cluster((&build.DaemonSetWrapper{DaemonSet: *agent.Obj()}).Select("a", "b")),
 		"a label":     cluster((&build.DaemonSetWrapper{DaemonSet: *agent.Obj()}).Label("a", "b")),
 	} {
-		if NewSet(rule).WithDaemonSets(next, first).All()[0] == first.All()[0] {
+		if NewSet(rule).withDaemonSets(next, first).All()[0] == first.All()[0] {
 			t.Errorf("%s is not seen", name)
 		}
 	}
 	plain := chain("a", "b: a")
-	if plain.WithDaemonSets(cluster(agent), first) != plain {
+	if plain.withDaemonSets(cluster(agent), first) != plain {
 		t.Error("rules without DaemonSets are touched")
 	}
 }
@@ -235,7 +235,7 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 			func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true })}, sets: []*build.DaemonSetWrapper{agent("a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set := NewSet(tc.rules...).WithDaemonSets(cluster(tc.sets...), NewSet())
+			set := NewSet(tc.rules...).withDaemonSets(cluster(tc.sets...), NewSet())
 			got := map[string]string{}
 			for _, r := range set.All() {
 				if r.Mode == Frozen {
@@ -253,7 +253,7 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 			if len(got) != len(tc.want) {
 				t.Error(cmp.Diff(tc.want, got))
 			}
-			again := NewSet(tc.rules...).WithDaemonSets(cluster(tc.sets...), set)
+			again := NewSet(tc.rules...).withDaemonSets(cluster(tc.sets...), set)
 			for i := range set.All() {
 				if again.All()[i] != set.All()[i] {
 					t.Errorf("rule %s is another one, though nothing has changed", set.All()[i].Name)

@@ -92,7 +92,7 @@ func deadlockProblem(rule *Rule, d *evidence.DaemonSet, way []*Rule) *Problem {
 }
 
 // breakDeadlocks returns the set with the rules frozen that wait for a DaemonSet that waits for them. before is as for
-// FreezeInvalid.
+// freezeInvalid.
 func (s *Set) breakDeadlocks(before *Set) *Set {
 	rules := slices.Clone(s.rules)
 	for i, r := range rules {

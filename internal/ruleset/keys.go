@@ -12,9 +12,9 @@ import (
 // ReasonForbiddenKey is the reason of a rule with a key on nodes that the installation does not allow.
 const ReasonForbiddenKey = "ForbiddenKey"
 
-// FreezeForbidden returns the set with the rules frozen whose keys of taints or annotations on nodes have none of the
-// prefixes. Without prefixes, all keys are allowed. before is as in FreezeInvalid.
-func (s *Set) FreezeForbidden(prefixes []string, before *Set) *Set {
+// freezeForbidden returns the set with the rules frozen whose keys of taints or annotations on nodes have none of the
+// prefixes. Without prefixes, all keys are allowed. before is as in freezeInvalid.
+func (s *Set) freezeForbidden(prefixes []string, before *Set) *Set {
 	if len(prefixes) == 0 {
 		return s
 	}

@@ -105,9 +105,9 @@ func (s *Set) required(r *Rule) []*Rule {
 	return out
 }
 
-// FreezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is
+// freezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is
 // the former set. A rule that was frozen by the same problem is the same as in before.
-func (s *Set) FreezeInvalid(before *Set) *Set {
+func (s *Set) freezeInvalid(before *Set) *Set {
 	if !s.chained && len(s.publishers) == 0 {
 		return s
 	}
@@ -117,7 +117,8 @@ func (s *Set) FreezeInvalid(before *Set) *Set {
 		if r.Mode == Deleting { // its taints must be removed
 			continue
 		}
-		if problems := s.Invalid(r); len(problems) > 0 {
+		problems := s.Invalid(r)
+		if len(problems) > 0 && !slices.Contains(r.Problems, problems[0]) { // it is not resolved already
 			rules[i] = r.FreezeLike(before.Rule(r.UID), problems[0])
 			broken = true
 		}
@@ -148,10 +149,10 @@ func (s *Set) Invalid(rule *Rule) []Problem {
 	return out
 }
 
-// FreezeDependents returns the set with the rules frozen that require a frozen or suspended rule, directly or through
+// freezeDependents returns the set with the rules frozen that require a frozen or suspended rule, directly or through
 // other rules. Whether that rule is satisfied is unknown, which is not the same as unsatisfied. before is as for
-// FreezeInvalid.
-func (s *Set) FreezeDependents(before *Set) *Set {
+// freezeInvalid.
+func (s *Set) freezeDependents(before *Set) *Set {
 	if !s.chained {
 		return s
 	}

@@ -46,7 +46,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 			if diff := cmp.Diff(tc.want, namesOf(tc.set.Ordered())); diff != "" {
 				t.Error(diff)
 			}
-			if got := tc.set.FreezeInvalid(NewSet()); got != tc.set {
+			if got := tc.set.freezeInvalid(NewSet()); got != tc.set {
 				t.Error("a set without a cycle is changed")
 			}
 		})
@@ -55,7 +55,7 @@ func TestEachRuleComesAfterThoseThatItRequires(t *testing.T) {
 
 func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 	set := chain("a: b", "b: c", "c: a", "outside: a", "free")
-	broken := set.FreezeInvalid(NewSet())
+	broken := set.freezeInvalid(NewSet())
 	for _, r := range broken.All() {
 		want := slices.Contains([]string{"a", "b", "c"}, r.Name)
 		if (r.Mode == Frozen) != want {
@@ -69,10 +69,10 @@ func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 	if got := broken.Named("a").Problems[0].Reason; got != ReasonCycle {
 		t.Errorf("reason %s", got)
 	}
-	if again := set.FreezeInvalid(broken); again.Named("b") != broken.Named("b") {
+	if again := set.freezeInvalid(broken); again.Named("b") != broken.Named("b") {
 		t.Error("an unchanged rule is another one")
 	}
-	if self := chain("a: a").FreezeInvalid(NewSet()); self.Named("a").Mode != Frozen {
+	if self := chain("a: a").freezeInvalid(NewSet()); self.Named("a").Mode != Frozen {
 		t.Error("a rule that requires itself is not frozen")
 	}
 }
@@ -81,7 +81,7 @@ func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
 	set := chain("last: middle", "middle: first", "first", "free")
 	problem := Problem{Field: "spec.requirements[0]", Reason: "EvidencePending", Message: "has not been read yet"}
 	set = set.With(set.Named("first").Freeze(problem))
-	frozen := set.FreezeDependents(NewSet())
+	frozen := set.freezeDependents(NewSet())
 	for _, r := range frozen.All() {
 		if want := r.Name != "free"; (r.Mode == Frozen) != want {
 			t.Errorf("%s: frozen %t", r.Name, r.Mode == Frozen)
@@ -92,10 +92,10 @@ func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
 			"read yet" {
 		t.Errorf("%s: %s", p.Reason, p)
 	}
-	if again := set.FreezeDependents(frozen); again.Named("last") != frozen.Named("last") {
+	if again := set.freezeDependents(frozen); again.Named("last") != frozen.Named("last") {
 		t.Error("an unchanged rule is another one")
 	}
-	if free := chain("b: a", "a"); free.FreezeDependents(NewSet()) != free {
+	if free := chain("b: a", "a"); free.freezeDependents(NewSet()) != free {
 		t.Error("a set without a frozen rule is changed")
 	}
 }
@@ -105,7 +105,7 @@ func TestWhatRequiresASuspendedRuleIsSuspendedWithIt(t *testing.T) {
 	suspended, deleted := *set.Named("first"), *set.Named("gone")
 	suspended.Mode, deleted.Mode = Suspended, Deleting
 	before := set.With(&suspended).With(&deleted)
-	after := before.FreezeDependents(NewSet())
+	after := before.freezeDependents(NewSet())
 	for name, want := range map[string]Mode{"last": Suspended, "middle": Suspended, "first": Suspended,
 		"free": set.Named("free").Mode, "gone": Deleting} {
 		if got := after.Named(name).Mode; got != want {
@@ -116,10 +116,10 @@ func TestWhatRequiresASuspendedRuleIsSuspendedWithIt(t *testing.T) {
 		"spec.requirements[0].ruleSatisfied: it requires rule first, which is suspended" {
 		t.Errorf("%s: %s", p.Reason, p)
 	}
-	if again := before.FreezeDependents(after); again.Named("last") != after.Named("last") {
+	if again := before.freezeDependents(after); again.Named("last") != after.Named("last") {
 		t.Error("an unchanged rule is another one")
 	}
-	if again := after.FreezeDependents(after); again != after {
+	if again := after.freezeDependents(after); again != after {
 		t.Error("rules that are suspended already are changed")
 	}
 }
@@ -128,7 +128,7 @@ func TestARuleOfACycleThatIsDeletedIsNotFrozen(t *testing.T) {
 	set := chain("a: b", "b: a")
 	deleted := *set.Named("a")
 	deleted.Mode = Deleting
-	broken := set.With(&deleted).FreezeInvalid(NewSet()).FreezeDependents(NewSet())
+	broken := set.With(&deleted).freezeInvalid(NewSet()).freezeDependents(NewSet())
 	if a, b := broken.Named("a").Mode, broken.Named("b").Mode; a != Deleting || b != Frozen {
 		t.Errorf("a is %s, b is %s", a, b)
 	}
@@ -167,7 +167,7 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 				compiled = append(compiled, Compile(r.Obj(), nil, born))
 			}
 			var got map[string]string
-			for _, r := range NewSet(compiled...).FreezeInvalid(NewSet()).All() {
+			for _, r := range NewSet(compiled...).freezeInvalid(NewSet()).All() {
 				if r.Mode == Frozen {
 					if got == nil {
 						got = map[string]string{}

@@ -152,7 +152,7 @@ func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
 						t.Errorf("a snapshot says %q", why)
 					}
 					told := h.settled()
-					if p := s.Unavailable(tc.rule); told == 0 || p == nil || p.Reason != ReasonUnavailable ||
+					if p := s.Unavailable(tc.rule); told == 0 || p == nil || p.Reason != ruleset.ReasonUnavailable ||
 						!strings.HasPrefix(p.String(), cannot) || !strings.Contains(p.Message, tc.says) ||
 						!strings.Contains(p.Message, tc.how) {
 						t.Errorf("told %d times, %v", told, p)

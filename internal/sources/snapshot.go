@@ -143,10 +143,10 @@ func (s *Snapshot) DaemonSets(namespace string) []*evidence.DaemonSet {
 	return only[*evidence.DaemonSet](s.objects[key{kind: daemonSets, namespace: namespace}][noNode])
 }
 
-// Complete returns the set with the DaemonSets of the snapshot in its rules, and the transient taints.
-func (s *Snapshot) Complete(set *ruleset.Set) *ruleset.Set {
-	return set.WithDaemonSets(evidence.Cluster{DaemonSets: s.DaemonSets,
-		TransientTaintPrefixes: s.TransientTaintPrefixes}, ruleset.NewSet())
+// Resolve returns the set as it is with the evidence of the snapshot.
+func (s *Snapshot) Resolve(set *ruleset.Set) *ruleset.Set {
+	return set.Resolve(ruleset.Known{Cluster: evidence.Cluster{DaemonSets: s.DaemonSets,
+		TransientTaintPrefixes: s.TransientTaintPrefixes}}, ruleset.NewSet())
 }
 
 // Gather fills in the evidence on a node for all rules of a set.

@@ -24,14 +24,6 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Reasons for which a rule is frozen because of its evidence.
-const (
-	// ReasonPending means that evidence of the rule is being read for the first time.
-	ReasonPending = "EvidencePending"
-	// ReasonUnavailable means that evidence of the rule cannot be read.
-	ReasonUnavailable = "EvidenceUnavailable"
-)
-
 // Listener is notified of changes. Its methods must not block.
 type Listener interface {
 	// NodesChanged is called with the nodes whose evidence has changed.
@@ -218,9 +210,9 @@ func (s *Sources) Unavailable(rule *ruleset.Rule) *ruleset.Problem {
 		if read {
 			continue
 		}
-		reason, why := ReasonPending, "has not been read yet"
+		reason, why := ruleset.ReasonPending, "has not been read yet"
 		if failure != "" {
-			reason, why = ReasonUnavailable, "cannot be read: "+failure
+			reason, why = ruleset.ReasonUnavailable, "cannot be read: "+failure
 			if k.kind == daemonSets {
 				why += fmt.Sprintf("; the namespace %s must be in the chart value %s, or in config/daemonset-evidence",
 					k.namespace, evidence.DaemonSetSetting)

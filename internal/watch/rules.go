@@ -210,7 +210,7 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
-	set := compiled.FreezeForbidden(r.KeyPrefixes, before).FreezeInvalid(before).FreezeDependents(before)
+	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {

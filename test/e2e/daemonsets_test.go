@@ -106,10 +106,11 @@ func TestTheDaemonSetsThatBelongAreThoseOfTheController(t *testing.T) {
 		found[i] = evidence.CompileDaemonSet(&all.Items[i])
 	}
 	now := time.Now()
-	known := evidence.Cluster{DaemonSets: func(string) []*evidence.DaemonSet { return found },
-		TransientTaintPrefixes: evidence.DefaultTransientTaintPrefixes}
+	known := ruleset.Known{Cluster: evidence.Cluster{
+		DaemonSets:             func(string) []*evidence.DaemonSet { return found },
+		TransientTaintPrefixes: evidence.DefaultTransientTaintPrefixes}}
 	set := ruleset.NewSet(ruleset.Compile(rule, nil, now), ruleset.Compile(other, nil, now)).
-		WithDaemonSets(known, ruleset.NewSet())
+		Resolve(known, ruleset.NewSet())
 	compiled := set.Rule(rule.UID)
 
 	// With all taints of the start, nothing runs but what tolerates each of them, and no gate opens.

@@ -100,7 +100,7 @@ var _ = Describe("A node under a rule", func() {
 		w.createNode(build.MakeNode("a").Taint(taintKey, "", corev1.TaintEffectNoSchedule).
 			Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), `{"rule":"x","taint":"`+taintKey+`=:NoSchedule"}`))
 		w.KeyPrefixes = []string{"example.org/"}
-		forbidden := w.Fleet.Rules().FreezeForbidden(w.KeyPrefixes, ruleset.NewSet())
+		forbidden := w.Fleet.Rules().Resolve(ruleset.Known{KeyPrefixes: w.KeyPrefixes}, ruleset.NewSet())
 		Expect(forbidden.Rule(rule.UID).Mode).To(Equal(ruleset.Frozen))
 		w.Fleet.SetRules(forbidden, nil, w.clock.Now())
 		w.reconcile("a")

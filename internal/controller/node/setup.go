@@ -19,7 +19,6 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/sources"
 )
 
 // SetRules gives the rules to the fleet, and starts the watches of their evidence. It returns the nodes that a changed
@@ -37,7 +36,7 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	}
 	r.Evidence.SetRules(ctx, set)
 	wanted := set
-	set = r.judgeable(wanted)
+	set = r.resolve(wanted)
 	r.Evidence.StopUnused(wanted, set)
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
 	known := r.Fleet.Rules()
@@ -52,30 +51,13 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	return append(names, r.Fleet.RecordedSince(before)...), nil
 }
 
-// judgeable returns the set in which every rule is frozen whose evidence cannot be read, or has not been read yet.
-// Otherwise the evidence would look as if it were missing. If such a rule was edited, its former version stays in force
-// until the new evidence has been read.
-func (r *Reconciler) judgeable(set *ruleset.Set) *ruleset.Set {
+// resolve returns the set as it is with the evidence that can be read now.
+func (r *Reconciler) resolve(set *ruleset.Set) *ruleset.Set {
 	if !set.Gathers() {
 		return set
 	}
-	before := r.Fleet.Rules()
-	rules := slices.Clone(set.All())
-	for i, rule := range rules {
-		if rule.Mode == ruleset.Deleting || rule.Mode == ruleset.Frozen {
-			continue
-		}
-		if p := r.Evidence.Unavailable(rule); p != nil {
-			rules[i] = rule.FreezeLike(before.Rule(rule.UID), *p)
-			former := before.Rule(rule.UID)
-			if p.Reason == sources.ReasonPending && rule.Mode == ruleset.Enforced && former != nil &&
-				former.Mode == ruleset.Enforced && r.Evidence.Unavailable(former) == nil {
-				rules[i] = former
-			}
-		}
-	}
-	in := evidence.Cluster{DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}
-	return ruleset.NewSet(rules...).WithDaemonSets(in, before).FreezeDependents(before)
+	return set.Resolve(ruleset.Known{Unavailable: r.Evidence.Unavailable, Cluster: evidence.Cluster{
+		DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}}, r.Fleet.Rules())
 }
 
 // Relevant passes changes that a verdict may depend on, except the event of this controller's own write. It passes a

@@ -29,7 +29,6 @@ import (
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/text"
 )
 
@@ -287,7 +286,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	now time.Time) time.Duration {
 	pending := slices.ContainsFunc(compiled.Problems,
-		func(p ruleset.Problem) bool { return p.Reason == sources.ReasonPending })
+		func(p ruleset.Problem) bool { return p.Reason == ruleset.ReasonPending })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.progress(rule)

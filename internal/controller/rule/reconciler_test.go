@@ -28,7 +28,6 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -365,7 +364,7 @@ var _ = Describe("A rule", func() {
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))
 		d.step(time.Hour)
-		frozen := d.compiled.Freeze(ruleset.Problem{Reason: sources.ReasonPending, Message: "not read yet"})
+		frozen := d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonPending, Message: "not read yet"})
 		d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
 		Expect(d.reconcile().RequeueAfter).To(Equal(pendingPatience))
 		d.step(pendingPatience - time.Second)
@@ -374,7 +373,7 @@ var _ = Describe("A rule", func() {
 
 		d.step(time.Second)
 		Expect(d.reconcile()).To(BeZero())
-		Expect(d.condition(v1alpha1.ConditionReady)).To(HaveField("Reason", sources.ReasonPending))
+		Expect(d.condition(v1alpha1.ConditionReady)).To(HaveField("Reason", ruleset.ReasonPending))
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning EvidencePending")))
 
 		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())

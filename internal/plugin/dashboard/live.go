@@ -311,8 +311,8 @@ func (l *Live) compiled(ctx context.Context, now time.Time) *ruleset.Set {
 	}
 	l.evidence.SetRules(ctx, set)
 	l.evidence.StopUnused(set)
-	return set.WithDaemonSets(evidence.Cluster{DaemonSets: l.evidence.DaemonSets,
-		TransientTaintPrefixes: l.prefixes}, ruleset.NewSet())
+	return set.Resolve(ruleset.Known{Cluster: evidence.Cluster{DaemonSets: l.evidence.DaemonSets,
+		TransientTaintPrefixes: l.prefixes}}, ruleset.NewSet())
 }
 
 // stored returns the rules in the order of their names.

@@ -107,12 +107,11 @@ func (s *Simulation) compile() {
 		s.out[file.Name] = &report.RuleSimulation{Rule: file.Name, Hypothetical: hypothetical}
 		s.set = s.set.With(s.replace(before[file.Name], file))
 	}
-	s.set = s.set.FreezeInvalid(ruleset.NewSet())
 }
 
 // complete adds to the rules what depends on the evidence, and reports how far they are in force.
 func (s *Simulation) complete() {
-	s.set = s.evidence.Complete(s.set).FreezeDependents(ruleset.NewSet())
+	s.set = s.evidence.Resolve(s.set)
 	for name, r := range s.out {
 		rule := s.set.Named(name)
 		r.Mode, r.Problems = rule.Mode.String(), problems(rule)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/kubernetes"
@@ -203,18 +204,17 @@ func (c *Cluster) CRDManagers(ctx context.Context) []string {
 // Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen, because it
 // cannot read their evidence or the CRD is not Nodegate's, and rules that require each other in a circle.
 func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
-	compiled := make([]*ruleset.Rule, 0, len(rules))
+	compiled, reported := make([]*ruleset.Rule, 0, len(rules)), map[types.UID]*ruleset.Problem{}
 	for i := range rules {
-		r := ruleset.Compile(&rules[i], nil, now)
+		compiled = append(compiled, ruleset.Compile(&rules[i], nil, now))
 		c := meta.FindStatusCondition(rules[i].Status.Conditions, v1alpha1.ConditionReady)
 		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == rules[i].Generation &&
-			(c.Reason == sources.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) &&
-			r.Mode != ruleset.Deleting && r.Mode != ruleset.Frozen {
-			r = r.Freeze(ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message})
+			(c.Reason == ruleset.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) {
+			reported[rules[i].UID] = &ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message}
 		}
-		compiled = append(compiled, r)
 	}
-	return ruleset.NewSet(compiled...).FreezeInvalid(ruleset.NewSet()).FreezeDependents(ruleset.NewSet())
+	known := ruleset.Known{Unavailable: func(r *ruleset.Rule) *ruleset.Problem { return reported[r.UID] }}
+	return ruleset.NewSet(compiled...).Resolve(known, ruleset.NewSet())
 }
 
 // Explain adds to an error of the API server what the plugin did and what the user can do.

@@ -76,16 +76,16 @@ func (l *linter) daemonSets() {
 	if l.facts.Workloads == nil || len(l.rule.DaemonSets()) == 0 {
 		return
 	}
-	cluster := evidence.Cluster{DaemonSets: l.facts.daemonSets}
-	rule := ruleset.NewSet(l.rest()...).With(l.rule).WithDaemonSets(cluster, ruleset.NewSet()).Named(l.rule.Name)
+	known := ruleset.Known{Cluster: evidence.Cluster{DaemonSets: l.facts.daemonSets}}
+	rule := ruleset.NewSet(l.rest()...).With(l.rule).Resolve(known, ruleset.NewSet()).Named(l.rule.Name)
 	for _, p := range rule.Problems {
 		if p.Reason == ruleset.ReasonDeadlock {
 			l.warn(Deadlock, p.Field, "%s", p.Message)
 		}
 	}
-	for i := range rule.Requirements {
-		if q, ok := rule.Requirements[i].Kind.(*evidence.DaemonSets); ok {
-			l.untolerated(fmt.Sprintf("spec.requirements[%d].daemonSets", i), q)
+	for i := range l.rule.Requirements {
+		if q, ok := l.rule.Requirements[i].Kind.(*evidence.DaemonSets); ok {
+			l.untolerated(fmt.Sprintf("spec.requirements[%d].daemonSets", i), q.In(known.Cluster))
 		}
 	}
 }

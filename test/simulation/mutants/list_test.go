@@ -13,7 +13,7 @@ var mutants = []mutant{
 	{"the limit is always granted", `!state.amongFirst(`, `!MUTANT && !state.amongFirst(`, "limit"},
 	{"rules act before their evidence has been read",
 		`		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
-		`		if MUTANT && reason == ReasonPending {
+		`		if MUTANT && reason == ruleset.ReasonPending {
 			continue
 		}
 		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
