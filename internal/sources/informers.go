@@ -8,10 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	resourcev1 "k8s.io/api/resource/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,7 +29,7 @@ type Informers interface {
 
 // Watch describes one watch.
 type Watch struct {
-	// Object is an empty object of the kind: a Pod, a DaemonSet, a CSINode or a ResourceSlice.
+	// Object is an empty object of the kind.
 	Object runtime.Object
 	// Namespace is the namespace of pods or DaemonSets.
 	Namespace string
@@ -298,40 +294,4 @@ func version(o any) string {
 		return ""
 	}
 	return accessor.GetResourceVersion()
-}
-
-// listWatch lists and watches what a watch describes.
-func (c ClientInformers) listWatch(w *Watch) *cache.ListWatch {
-	switch w.Object.(type) {
-	case *corev1.Pod:
-		pods := c.Clients.CoreV1().Pods(w.Namespace)
-		return listWatch(pods.List, pods.Watch, &w.Options)
-	case *appsv1.DaemonSet:
-		sets := c.Clients.AppsV1().DaemonSets(w.Namespace)
-		return listWatch(sets.List, sets.Watch, &w.Options)
-	case *storagev1.CSINode:
-		nodes := c.Clients.StorageV1().CSINodes()
-		return listWatch(nodes.List, nodes.Watch, &w.Options)
-	case *resourcev1.ResourceSlice:
-		slices := c.Clients.ResourceV1().ResourceSlices()
-		return listWatch(slices.List, slices.Watch, &w.Options)
-	}
-	panic(fmt.Sprintf("no evidence is read from a %T", w.Object))
-}
-
-func listWatch[L runtime.Object](
-	list func(context.Context, metav1.ListOptions) (L, error),
-	watchAll func(context.Context, metav1.ListOptions) (apiwatch.Interface, error),
-	selected *metav1.ListOptions,
-) *cache.ListWatch {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
-			return list(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			o.LabelSelector, o.FieldSelector = selected.LabelSelector, selected.FieldSelector
-			return watchAll(ctx, o)
-		},
-	}
 }

@@ -54,8 +54,7 @@ func Read(ctx context.Context, clients kubernetes.Interface, set *ruleset.Set, n
 
 // watchesOf returns the watches of a key for some nodes: a large cluster has too many pods to list them for one node.
 func watchesOf(k key, nodes []string) (out []*Watch) {
-	field := map[string]string{csiNodes: metav1.ObjectNameField, resourceSlices: onNode, daemonPods: onNode,
-		selectedPods: onNode}[k.kind]
+	field := nodeFields[k.kind]
 	if len(nodes) == 0 || len(nodes) >= manyNodes || field == "" {
 		return []*Watch{watchOf(k)}
 	}
@@ -105,7 +104,7 @@ func (s *Snapshot) add(k key, object any) {
 	}
 }
 
-// Of returns a snapshot of the objects of a file: pods, DaemonSets, CSINodes and ResourceSlices. If the file has no
+// Of returns a snapshot of the objects of a file. If the file has no
 // object of a kind, that kind counts as not read.
 func Of(objects []runtime.Object, set *ruleset.Set) *Snapshot {
 	return newSnapshot(set, func(s *Snapshot, k key) error {
