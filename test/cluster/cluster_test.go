@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ import (
 // TestCluster is one test with an order, because a cluster for each of its parts would take its time. It tests what no
 // suite that uses a cluster would miss.
 func TestCluster(t *testing.T) {
-	c, err := Start(t.Context(), Options{ControllerManager: true, Log: t.Output()})
+	c, err := Start(t.Context(), Options{ControllerManager: true, Kwok: true, Log: t.Output()})
 	Must(t, err)
 	t.Cleanup(func() { _ = c.Stop() })
 	t.Run("a pod and a node can be created at once", func(t *testing.T) {
@@ -33,6 +34,7 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	t.Run("a kubelet may create its node but not give it a role", c.kubeletRights)
+	t.Run("a simulated kubelet corrects what others write about its pods", c.podIsReadyAgain)
 	t.Run("a component that was killed can be started once", func(t *testing.T) {
 		old := c.ControllerManager.PID()
 		Must(t, c.ControllerManager.Kill())
@@ -45,6 +47,27 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	t.Run("Stop leaves no process and no directory", c.stopLeavesNothing)
+}
+
+func (c *Cluster) podIsReadyAgain(t *testing.T) {
+	Must(t, c.AddNodes(t.Context(), "ready", 1, NodeOptions{Images: -1}))
+	pod := &corev1.Pod{}
+	pod.Name, pod.Namespace, pod.Spec.NodeName = "pod", "default", "ready-0"
+	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "registry.example.com/c:1"}}
+	Must(t, c.Client.Create(t.Context(), pod))
+	ready := func() error {
+		Must(t, c.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v", pod.Status)
+	}
+	Eventually(t, "the pod is ready", ready)
+	unready := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`)
+	Must(t, c.Client.Status().Patch(t.Context(), pod, client.RawPatch(types.StrategicMergePatchType, unready)))
+	Eventually(t, "the pod is ready again", ready)
 }
 
 func (c *Cluster) kubeletRights(t *testing.T) {
