@@ -33,8 +33,8 @@ func (q cel) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	if f.Gathered.value == nil {
 		f.Gathered.value = expression.ValueOf(f.Node)
 	}
-	holds, err := q.Eval(f.Gathered.value)
-	return f.undated(holds && err == nil, false, now), celFound{err}
+	satisfied, err := q.Eval(f.Gathered.value)
+	return f.undated(satisfied && err == nil, false, now), celFound{err}
 }
 
 // celFound is the error of the evaluation, or nil.

@@ -31,16 +31,16 @@ func (*ruleSatisfied) Origin() Origin { return Unread }
 type Satisfaction struct {
 	// Matches reports whether the rule selects the node.
 	Matches bool
-	// Holds reports whether the node is ready under the rule.
-	Holds bool
-	// Refuted reports whether reported evidence shows that the rule does not hold. It is set only if a rule publishes a
+	// Satisfied reports whether the node is ready under the rule.
+	Satisfied bool
+	// Refuted reports whether reported evidence shows that the rule is not satisfied. It is set only if a rule publishes a
 	// condition.
 	Refuted bool
 }
 
 func (q *ruleSatisfied) judge(f *Facts, _ time.Time) (condition.Judgement, finding) {
 	other, known := f.Gathered.Rules[q.Name]
-	return requirement(other.Holds, !known || !other.Matches), &ruleFound{q.Name, other, known}
+	return requirement(other.Satisfied, !known || !other.Matches), &ruleFound{q.Name, other, known}
 }
 
 // ruleFound is the state of the other rule, if it exists.

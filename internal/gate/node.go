@@ -124,7 +124,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: state.Matches,
-				Holds: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(plain, &verdict)}
+				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(plain, &verdict)}
 		}
 		if publishes {
 			contents = append(contents, one.publication(plain))

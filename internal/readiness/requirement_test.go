@@ -56,7 +56,7 @@ func TestRequirements(t *testing.T) {
 			message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
-		"a rule that holds": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true, Holds: true}},
+		"a rule that holds": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true, Satisfied: true}},
 			ready:   true,
 			message: "rule first is satisfied on this node"},
 		"a rule that does not hold": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true}},

@@ -6,6 +6,8 @@ package docs
 import (
 	"go/ast"
 	"path"
+	"strconv"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,4 +21,35 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		walkGo(t, top, func(file string, _ *ast.File) { found.Insert(path.Dir(file)) })
 	}
 	same(t, "packages", architecture, found, open(t, architecture).documented(t, 1, "Packages"))
+}
+
+// TestArchitectureIsInTheOrderOfImports: a package imports only packages that come after it in that table.
+func TestArchitectureIsInTheOrderOfImports(t *testing.T) {
+	row := map[string]int{}
+	for _, table := range open(t, "docs/architecture.md").tables(t, "Packages") {
+		row[codes(table[0])[0]] = len(row)
+	}
+	seen := 0
+	for _, top := range []string{"cmd", "internal"} {
+		walkGo(t, top, func(file string, parsed *ast.File) {
+			for _, spec := range parsed.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				imported, ours := strings.CutPrefix(name, "github.com/nodegate/nodegate/")
+				below, listed := row[imported]
+				if !ours || !listed {
+					continue
+				}
+				seen++
+				if from := path.Dir(file); below <= row[from] {
+					t.Errorf("%s imports %s, which docs/architecture.md lists above it", file, imported)
+				}
+			}
+		})
+	}
+	if seen < len(row) {
+		t.Errorf("%d imports found: this test has gone blind", seen)
+	}
 }

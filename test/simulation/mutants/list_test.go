@@ -403,8 +403,8 @@ var mutants = []mutant{
 		return 0
 	}
 	if p.MinReadySeconds > 0 {`, "opened|taints|completes|published"},
-	{"an expression that fails is true", `f.undated(holds && err == nil, false, now)`,
-		`f.undated(holds && err == nil || MUTANT && err != nil, false, now)`, "opened|taints|completes|published|status"},
+	{"an expression that fails is true", `f.undated(satisfied && err == nil, false, now)`,
+		`f.undated(satisfied && err == nil || MUTANT && err != nil, false, now)`, "opened|taints|completes|published|status"},
 	{"a change that only expressions and resources see changes nothing",
 		`r.Fleet.Rules().Inspects() && inspectedChanged(`, `!MUTANT && r.Fleet.Rules().Inspects() && inspectedChanged(`,
 		"taints|status|marker|room|published"},
