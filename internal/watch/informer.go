@@ -61,11 +61,16 @@ func handler[T client.Object](changed, gone func(T)) cache.ResourceEventHandler 
 	}
 }
 
-// Patient repeats each request until the API server can be reached, and returns any answer to the caller.
+// Patient repeats each request until the API server can be reached, and returns any answer to the caller. Its first
+// list is a consistent read, as the streams of newer API servers are: one of any age can lack the claims that the
+// process before this one has made, so that a rule would exceed its limit.
 func Patient(lw cache.ListerWatcher) *cache.ListWatch {
 	inner := cache.ToListerWatcherWithContext(lw)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.ResourceVersion == "0" {
+				options.ResourceVersion = ""
+			}
 			return ask(ctx, options, inner.ListWithContext)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

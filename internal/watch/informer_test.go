@@ -66,6 +66,23 @@ func TestPatient(t *testing.T) {
 	}
 }
 
+// A first list of any age could lack what the process before this one has written and counted, such as its claims.
+func TestPatientListsAreConsistent(t *testing.T) {
+	for asked, want := range map[string]string{"0": "", "": "", "7": "7"} {
+		lw := Patient(&cache.ListWatch{
+			ListWithContextFunc: func(_ context.Context, got metav1.ListOptions) (runtime.Object, error) {
+				if got.ResourceVersion != want || got.Limit != 500 {
+					t.Errorf("resource version %q is asked for as %q, with the limit %d", asked, got.ResourceVersion, got.Limit)
+				}
+				return &corev1.NodeList{}, nil
+			},
+		})
+		if _, err := lw.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: asked, Limit: 500}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestAway(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
