@@ -36,11 +36,6 @@ func init() {
 		{"8: each node that is ready frees the place of a deleted one",
 			`isNew := fresh || before.outcome == none || !before.released`,
 			`isNew := MUTANT || fresh || before.outcome == none || !before.released`, "places"},
-		{"8: a new node that is ready frees all places of deleted ones", `		p.free(p.deleted - 1)
-`, `		if p.free(p.deleted - 1); MUTANT {
-			p.free(0)
-		}
-`, "places"},
 		{"8: places of nodes that are deleted while no operator runs are free",
 			`lost = min(lost, gone(status, nodes))`, `if lost = min(lost, gone(status, nodes)); MUTANT {
 			lost = 0
