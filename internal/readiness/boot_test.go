@@ -79,7 +79,8 @@ func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testin
 	for now, want := range map[int]bool{0: false, 119: false, 120: true} {
 		n := build.MakeNode("n").Created(at(-86400)).Condition("A", "True", at(3500)).Condition("Ready", "True", at(3500)).
 			Heartbeat("Ready", at(3600+now)).Obj()
-		v := Evaluate(rule, &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)}, Gathered: &evidence.Gathered{}}, Observed{}, at(now))
+		facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)}, Gathered: &evidence.Gathered{}}
+		v := Evaluate(rule, facts, Observed{}, at(now))
 		if v.Ready != want || !want && !v.HeartbeatDecides {
 			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatDecides)
 		}

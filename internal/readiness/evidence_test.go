@@ -17,7 +17,8 @@ import (
 func TestResultsAreInTheRulesOrder(t *testing.T) {
 	r := rule().Condition(disk).Require(require(cni, "False", "True")).Evidence(named)
 	var got []string
-	for _, c := range Evaluate(compile(r), &evidence.Facts{Node: node().Condition(disk, "True", at(-9)).Obj()}, Observed{}, start).Results {
+	facts := &evidence.Facts{Node: node().Condition(disk, "True", at(-9)).Obj()}
+	for _, c := range Evaluate(compile(r), facts, Observed{}, start).Results {
 		got = append(got, fmt.Sprintf("%s%s %s, required %s, default %q", c.Type, c.Name, c.Status, c.Required, c.Default()))
 	}
 	want := []string{`example.com/Disk True, required True, default ""`,

@@ -230,7 +230,8 @@ func TestNodeOf(t *testing.T) {
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	})
 	anywhere := initPod("b", start, func(p *corev1.Pod) { p.Spec.NodeName = "" })
-	if got := evidence.NodeOf(initPod("c", start)) + evidence.NodeOf(waiting) + evidence.NodeOf(anywhere); got != "nmade-for" {
+	bound := initPod("c", start)
+	if got := evidence.NodeOf(bound) + evidence.NodeOf(waiting) + evidence.NodeOf(anywhere); got != "nmade-for" {
 		t.Error(got)
 	}
 }

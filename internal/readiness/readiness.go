@@ -55,8 +55,8 @@ type Verdict struct {
 	Observed Observed
 }
 
-// Evaluate returns the verdict of a rule on a node at a time. before is Verdict.Observed of the previous evaluation of the
-// same rule on the same node.
+// Evaluate returns the verdict of a rule on a node at a time. before is Verdict.Observed of the previous evaluation of
+// the same rule on the same node.
 func Evaluate(rule *ruleset.Rule, facts *evidence.Facts, before Observed, now time.Time) Verdict {
 	facts.Own = rule.Taint
 	results := facts.Judge(rule.Spec.Conditions, rule.Requirements, now)

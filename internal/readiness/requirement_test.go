@@ -56,7 +56,8 @@ func TestRequirements(t *testing.T) {
 			message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
-		"a rule that holds": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true, Satisfied: true}},
+		"a rule that is satisfied": {require: phase,
+			rules:   map[string]evidence.Satisfaction{"first": {Matches: true, Satisfied: true}},
 			ready:   true,
 			message: "rule first is satisfied on this node"},
 		"a rule that does not hold": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true}},
@@ -96,7 +97,8 @@ func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
 		for _, p := range rule.Pods() {
 			pods[p] = []*corev1.Pod{pod}
 		}
-		facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: ruleset.NewSet(rule).ManagerName, Gathered: &evidence.Gathered{Pods: pods}}
+		facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Manager: ruleset.NewSet(rule).ManagerName,
+			Gathered: &evidence.Gathered{Pods: pods}}
 		v := Evaluate(rule, facts, Observed{}, start)
 		if got := len(v.Results); got != len(obj.Spec.Conditions)+len(obj.Spec.Requirements) {
 			t.Errorf("%d results", got)

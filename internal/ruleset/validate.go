@@ -132,7 +132,8 @@ func (v *validator) effects(spec *v1alpha1.NodeReadinessRuleSpec) {
 func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 	evidence.OneOf(&v.Problems, "spec.enforcementMode", spec.EnforcementMode,
 		v1alpha1.EnforcementModeContinuous, v1alpha1.EnforcementModeBootstrapOnly)
-	evidence.OneOf(&v.Problems, "spec.conditionPolicy", spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf, v1alpha1.ConditionPolicyAnyOf)
+	evidence.OneOf(&v.Problems, "spec.conditionPolicy", spec.ConditionPolicy, v1alpha1.ConditionPolicyAllOf,
+		v1alpha1.ConditionPolicyAnyOf)
 	if spec.AnyOf() && spec.BootstrapOnly() {
 		v.Invalid("spec.conditionPolicy", "anyOf cannot be combined with bootstrap-only")
 	}
@@ -153,11 +154,13 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 }
 
 func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
-	evidence.OneOf(&v.Problems, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone, v1alpha1.PodAdmissionDeny)
+	evidence.OneOf(&v.Problems, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone,
+		v1alpha1.PodAdmissionDeny)
 	if spec.PodAdmission == v1alpha1.PodAdmissionDeny && spec.Taint == nil {
 		v.Invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
 	}
-	evidence.OneOf(&v.Problems, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint, v1alpha1.NodeAdmissionNone)
+	evidence.OneOf(&v.Problems, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint,
+		v1alpha1.NodeAdmissionNone)
 	evidence.OneOf(&v.Problems, "spec.existingNodes", spec.ExistingNodes,
 		v1alpha1.ExistingNodesAll, v1alpha1.ExistingNodesIdle, v1alpha1.ExistingNodesNone)
 }
@@ -225,7 +228,8 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 		return
 	}
 	method := r.MethodOrDefault()
-	evidence.OneOf(&v.Problems, "spec.timeout.replace.method", method, v1alpha1.ReplaceMethodAnnotation, v1alpha1.ReplaceMethodNodeClaim)
+	evidence.OneOf(&v.Problems, "spec.timeout.replace.method", method, v1alpha1.ReplaceMethodAnnotation,
+		v1alpha1.ReplaceMethodNodeClaim)
 	if (method == v1alpha1.ReplaceMethodAnnotation) != (r.Annotation != nil) {
 		v.Invalid("spec.timeout.replace", "method: Annotation, the default, needs annotation, and method: NodeClaim does "+
 			"not take it")
