@@ -21,10 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 )
@@ -112,7 +113,7 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 func (p *plugin) nameOverridden(nodes []*corev1.Node) {
 	var kept []*corev1.Node
 	for _, n := range nodes {
-		if _, ok := n.Annotations[v1alpha1.OverrideAnnotation]; ok && !gate.OverrideEnded(n, p.now()) {
+		if _, ok := n.Annotations[v1alpha1.OverrideAnnotation]; ok && !nodeview.OverrideEnded(n, p.now()) {
 			kept = append(kept, n)
 		}
 	}
@@ -144,9 +145,9 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 // leftovers returns a patch that removes the taints and annotations of deleted rules, or nil if the node has none, and
 // the removals of the conditions that these rules have published. Their records are removed after the conditions. The
 // operator plans both in the same way.
-func leftovers(node *corev1.Node, set *ruleset.Set, now time.Time) (patch []byte, removals []gate.ConditionChange) {
+func leftovers(node *corev1.Node, set *ruleset.Set, now time.Time) (patch []byte, removals []publish.ConditionChange) {
 	d := explain.Decide(node, set, sources.Of(nil, set), now, nil, nil)
-	return d.Plan.Patch, slices.DeleteFunc(d.Conditions, func(c gate.ConditionChange) bool { return !c.Remove })
+	return d.Plan.Patch, slices.DeleteFunc(d.Conditions, func(c publish.ConditionChange) bool { return !c.Remove })
 }
 
 // removeConditions removes the conditions that deleted rules have published, and changes the node to what it is then.
@@ -156,7 +157,7 @@ func (p *plugin) removeConditions(ctx context.Context, c *input.Cluster, o *chan
 	if len(changes) == 0 || o.dryRun == dryRunClient {
 		return nil
 	}
-	body, err := gate.ConditionsPatch(node, changes, p.now())
+	body, err := publish.ConditionsPatch(node, changes, p.now())
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -26,7 +26,7 @@ import (
 
 type overrideOptions struct {
 	*changing
-	action   gate.OverrideAction
+	action   nodeview.OverrideAction
 	done     string // what the operator does to a node then, such as "released"
 	undo     bool
 	selector string
@@ -35,7 +35,7 @@ type overrideOptions struct {
 }
 
 func newRelease(p *plugin) *cobra.Command {
-	return p.overriding(gate.OverrideRelease, "released", &cobra.Command{
+	return p.overriding(nodeview.OverrideRelease, "released", &cobra.Command{
 		Use:   "release NODE...",
 		Short: "Remove the taints of all rules from nodes, and keep them removed",
 		Long: `Remove the taints of all rules from nodes and keep them removed, regardless of the evidence, until
@@ -48,7 +48,7 @@ the annotation ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 }
 
 func newHold(p *plugin) *cobra.Command {
-	return p.overriding(gate.OverrideHold, "held", &cobra.Command{
+	return p.overriding(nodeview.OverrideHold, "held", &cobra.Command{
 		Use:   "hold NODE...",
 		Short: "Taint nodes for all rules that select them, and keep the taints",
 		Long: `Taint nodes for all rules that select them, and keep the taints regardless of the evidence, until
@@ -58,7 +58,7 @@ func newHold(p *plugin) *cobra.Command {
 	})
 }
 
-func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
+func (p *plugin) overriding(action nodeview.OverrideAction, done string, cmd *cobra.Command) *cobra.Command {
 	o := &overrideOptions{action: action, done: done}
 	cmd.ValidArgsFunction = p.complete(nodeList)
 	cmd.RunE = p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
@@ -68,7 +68,7 @@ func (p *plugin) overriding(action gate.OverrideAction, done string, cmd *cobra.
 	validate := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if o.undo {
-			o.flags.NamePrintFlags.Operation, o.action = "override removed", gate.OverrideNone
+			o.flags.NamePrintFlags.Operation, o.action = "override removed", nodeview.OverrideNone
 		}
 		if o.timeout < 0 {
 			return errors.New("--timeout must not be negative")
@@ -151,7 +151,7 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	if o.duration > 0 {
 		until = "for " + o.duration.String()
 	}
-	if o.action == gate.OverrideRelease {
+	if o.action == nodeview.OverrideRelease {
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
 			"evidence.", which, until)
 	}
@@ -205,7 +205,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 				return r.Taint != nil && r.Taint.Change != ""
 			}) {
 				still = append(still, fresh)
-			} else if *o.flags.OutputFormat == "" && !o.undo && e.Held == (o.action == gate.OverrideHold) {
+			} else if *o.flags.OutputFormat == "" && !o.undo && e.Held == (o.action == nodeview.OverrideHold) {
 				fmt.Fprintf(p.streams.Out, "node/%s %s\n", node.Name, o.done)
 			}
 		}

@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
 
 func TestCauses(t *testing.T) {
-	inService := gate.State{Matches: true, Released: true}
+	inService := nodeview.State{Matches: true, Released: true}
 	condition := func(status v1alpha1.ConditionStatus) []v1alpha1.ConditionEvaluationResult {
 		return []v1alpha1.ConditionEvaluationResult{
 			{Type: "a", CurrentStatus: status, RequiredStatus: "True"},
@@ -24,7 +24,7 @@ func TestCauses(t *testing.T) {
 	}
 	f, r := New(&heard{}), rule("")
 	f.SetRules(ruleset.NewSet(r), nil, now)
-	record := func(name string, state gate.State, o Missing) {
+	record := func(name string, state nodeview.State, o Missing) {
 		f.Record(build.MakeNode(name).UID(name).Obj(), []Entry{{Rule: r, Current: &state, Missing: o}}, now)
 	}
 	waiting := func(pod string, more ...v1alpha1.RequirementEvaluationResult) Missing {
@@ -36,8 +36,8 @@ func TestCauses(t *testing.T) {
 	record("n-4", inService, Missing{Results: condition("Unknown")})
 	record("n-3", inService, Missing{Results: condition("Unknown")})
 	record("ready", inService, Missing{})
-	record("joining", gate.State{Matches: true}, Missing{Results: condition("Unknown")})
-	record("other", gate.State{Released: true}, Missing{Results: condition("Unknown")})
+	record("joining", nodeview.State{Matches: true}, Missing{Results: condition("Unknown")})
+	record("other", nodeview.State{Released: true}, Missing{Results: condition("Unknown")})
 	record("n-5", inService, waiting("init-x7k2p", csi))
 	record("n-6", inService, waiting("init-9jw4q", csi))
 	record("n-7", inService, Missing{Results: condition("False"),

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // Counts are the counts of a rule, for the metrics.
@@ -56,21 +56,21 @@ func (f *Fleet) Counts() []Counts {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]Counts, 0, len(f.rules))
-	for _, state := range f.rules {
+	for _, of := range f.rules {
 		m := Material{}
-		m.countAll(state)
-		c := Counts{Rule: state.rule.Name, Mode: state.rule.Mode, OverBudget: state.limit.waiting.Len(),
-			BootstrapOnly: state.rule.Spec.BootstrapOnly()}
-		if state.rule.Spec.Publish != nil {
+		m.countAll(of)
+		c := Counts{Rule: of.rule.Name, Mode: of.rule.Mode, OverBudget: of.limit.waiting.Len(),
+			BootstrapOnly: of.rule.Spec.BootstrapOnly()}
+		if of.rule.Spec.Publish != nil {
 			c.Published = map[corev1.ConditionStatus]int{corev1.ConditionTrue: 0, corev1.ConditionFalse: 0,
 				corev1.ConditionUnknown: 0}
 		}
-		for i := range state.outcomes {
-			o := &state.outcomes[i]
+		for i := range of.outcomes {
+			o := &of.outcomes[i]
 			if o.Published != "" && c.Published != nil {
 				c.Published[o.Published] += o.nodes
 			}
-			if o.Reason == gate.ReasonOverrideHold || o.Reason == gate.ReasonOverrideRelease {
+			if o.Reason == state.ReasonOverrideHold || o.Reason == state.ReasonOverrideRelease {
 				c.Overridden += o.nodes
 			}
 			if o.matches && o.closed() {
@@ -78,7 +78,7 @@ func (f *Fleet) Counts() []Counts {
 			}
 		}
 		c.NodeCounts, c.Guarded = m.Counts, m.Guarded
-		c.HeldSince, c.Blocked = state.heldSince(), state.blocked()
+		c.HeldSince, c.Blocked = of.heldSince(), of.blocked()
 		out = append(out, c)
 	}
 	return out

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -25,7 +25,7 @@ type Entry struct {
 	// Rule is the version of the rule that the decision is from.
 	Rule *ruleset.Rule
 	// Current is the state of the node under the rule.
-	Current *gate.State
+	Current *nodeview.State
 	Outcome
 	Missing
 	// Observed and HeartbeatDecides are from the last verdict.
@@ -254,9 +254,9 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	if rule.JustInForce {
 		pending.Observed.Since, pending.Observed.Assumed = rule.InForceSince, true // what is missing now was missing then
 	}
-	var current gate.State
+	var current nodeview.State
 	for _, node := range nodes {
-		current = gate.StateOf(rule, node, now)
+		current = nodeview.StateOf(rule, node, now)
 		if !current.Concerns(rule, node) {
 			continue
 		}

@@ -19,9 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -78,7 +79,7 @@ func newScene(t testing.TB, r *ruleset.Rule, nodes int) *scene {
 
 // entry is a decision about node i.
 func (s *scene) entry(i int, state v1alpha1.NodeState, reason string) Entry {
-	current := gate.StateOf(s.rule, s.nodes[i], now)
+	current := nodeview.StateOf(s.rule, s.nodes[i], now)
 	return Entry{Rule: s.rule, Current: &current, Outcome: Outcome{State: state, Reason: reason}}
 }
 
@@ -86,7 +87,7 @@ func (s *scene) entry(i int, state v1alpha1.NodeState, reason string) Entry {
 func (s *scene) records(i int, e Entry) { s.Record(s.nodes[i], []Entry{e}, now) }
 
 func (s *scene) isReady(i int) {
-	s.records(i, s.entry(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds))
+	s.records(i, s.entry(i, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds))
 }
 
 // reserve asks for room for node i, which is unready since so many seconds after now.
@@ -177,7 +178,7 @@ func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 // of two the first by name, and no other. Nodes that are unready for a shorter time ask first.
 func TestExactlyAsManyAreWokenAsHaveRoom(t *testing.T) {
 	s := newScene(t, rule("10"), 100)
-	over := func(i int) Entry { return s.entry(i, v1alpha1.NodeStateExempt, gate.ReasonOverBudget) }
+	over := func(i int) Entry { return s.entry(i, v1alpha1.NodeStateExempt, state.ReasonOverBudget) }
 	asks := func(i int) bool { return s.reserve(i, -i/2) } // two are unready since the same time
 	for i := range s.nodes {
 		if granted := asks(i); granted != (i < 10) {
@@ -221,7 +222,7 @@ func TestOutcomesAreStoredOnce(t *testing.T) {
 	for range 3 {
 		for _, status := range []v1alpha1.ConditionStatus{"False", "Unknown"} {
 			for i := range s.nodes {
-				e := s.entry(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+				e := s.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 				e.Results = []v1alpha1.ConditionEvaluationResult{{Type: "a", CurrentStatus: status, RequiredStatus: "True"}}
 				s.records(i, e)
 			}
@@ -245,9 +246,9 @@ func BenchmarkEndOfAnOutageUnderALimit(b *testing.B) {
 			for b.Loop() {
 				s := newScene(b, r, n)
 				for i := range n {
-					e := s.entry(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+					e := s.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 					if !s.reserve(i, n-i) {
-						e.State, e.Reason = v1alpha1.NodeStateExempt, gate.ReasonOverBudget
+						e.State, e.Reason = v1alpha1.NodeStateExempt, state.ReasonOverBudget
 					}
 					e.Current.Claimed = e.State == v1alpha1.NodeStateHeld
 					s.records(i, e)
@@ -299,7 +300,7 @@ func TestAnEntryByAnotherVersionOfTheRuleIsDropped(t *testing.T) {
 
 func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	s := newScene(t, rule(""), 1)
-	held := s.entry(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+	held := s.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 	s.records(0, held)
 	s.tells("the first verdict", 1)
 	s.Rule(s.rule.UID)
@@ -309,7 +310,7 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 		t.Errorf("last changed at %s, want %s", got, now)
 	}
 	s.nodes[0] = build.WrapNode(s.nodes[0]).Cordoned().Obj()
-	s.records(0, s.entry(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+	s.records(0, s.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 	s.tells("the limit is a share of fewer nodes", 1)
 	s.Rule(s.rule.UID)
 	s.Mute(s.rule.UID)
@@ -325,7 +326,7 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 
 func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	s := newScene(t, rule(""), 1)
-	e := s.entry(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+	e := s.entry(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 	e.Observed.Ready, e.Observed.Since, e.HeartbeatDecides = true, now, true
 	s.records(0, e)
 	look := s.Look(s.nodes[0])
@@ -340,7 +341,7 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 
 func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
 	s := newScene(t, rule(""), 1)
-	e := s.entry(0, v1alpha1.NodeStateHeld, gate.ReasonReadyWindow)
+	e := s.entry(0, v1alpha1.NodeStateHeld, state.ReasonReadyWindow)
 	e.Observed = readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true}
 	s.records(0, e)
 	edit := func(change func(*v1alpha1.NodeReadinessRuleSpec)) readiness.Observed {
@@ -372,7 +373,7 @@ func TestWindowsBeginWhenEvidenceCanBeReadAgain(t *testing.T) {
 		"not seen yet": {},
 	} {
 		s := newScene(t, rule(""), 1)
-		e := s.entry(0, v1alpha1.NodeStateReady, gate.ReasonUnreadyWindow)
+		e := s.entry(0, v1alpha1.NodeStateReady, state.ReasonUnreadyWindow)
 		e.Observed = c.before
 		s.records(0, e)
 		s.SetRules(ruleset.NewSet(s.rule.Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})), s.nodes, now)
@@ -388,11 +389,11 @@ func TestANodeKeepsItsStateUntilAnEditedRuleHasLookedAtIt(t *testing.T) {
 	s := newScene(t, rule("1"), 4)
 	s.isReady(0)
 	s.reserve(1, 0)
-	s.records(1, s.entry(1, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+	s.records(1, s.entry(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 	s.reserve(2, 1)
 	s.reserve(3, 2)
 	s.reserve(2, 1)
-	s.records(3, s.entry(3, v1alpha1.NodeStateExempt, gate.ReasonOverBudget))
+	s.records(3, s.entry(3, v1alpha1.NodeStateExempt, state.ReasonOverBudget))
 	s.nodes = append(s.nodes, inService(4)) // first seen with the edited rule
 	counts := func(when string, pending int, want v1alpha1.NodeCounts) {
 		t.Helper()
@@ -419,13 +420,13 @@ func TestANodeKeepsItsStateUntilAnEditedRuleHasLookedAtIt(t *testing.T) {
 func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T) {
 	s := newScene(t, rule(""), 5000)
 	for i := range s.nodes {
-		e := s.entry(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		e := s.entry(i, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		switch {
 		case i%1000 == 999:
 			e = s.entry(i, v1alpha1.NodeStateFailed, "PatchFailed")
 			e.Message = strings.Repeat("x", 20000)
 		case i%100 == 99:
-			e = s.entry(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+			e = s.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 			for range 4 {
 				e.Results = append(e.Results, v1alpha1.ConditionEvaluationResult{
 					Type: strings.Repeat("t", 316), CurrentStatus: "Unknown", RequiredStatus: "True"})
@@ -452,7 +453,7 @@ func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T)
 func TestADryRunsMaterialCountsAndNames(t *testing.T) {
 	s := newScene(t, rule(""), 30)
 	for i := range s.nodes {
-		e := s.entry(i, v1alpha1.NodeStateExempt, gate.ReasonDryRun)
+		e := s.entry(i, v1alpha1.NodeStateExempt, state.ReasonDryRun)
 		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 25
 		s.records(i, e)
 	}

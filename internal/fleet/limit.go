@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // limit is the state of maxUnavailable for one rule. released counts the nodes that the limit is a share of, and
@@ -74,7 +74,7 @@ func (s *ruleState) settle(n int32, e *Entry) {
 	if e == nil || e.State == v1alpha1.NodeStateReady {
 		delete(b.denied, n)
 	}
-	if e == nil || e.Reason != gate.ReasonOverBudget {
+	if e == nil || e.Reason != state.ReasonOverBudget {
 		s.stopWaiting(n)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -31,13 +31,13 @@ func newMarking(t *testing.T, nodes int) *marking {
 }
 
 // mark makes the condition False on node i, or takes that back, and records what has become of the node.
-func (m *marking) mark(i int, marked bool, state v1alpha1.NodeState) {
+func (m *marking) mark(i int, marked bool, is v1alpha1.NodeState) {
 	n := build.WrapNode(m.nodes[i]).Without(verdict)
 	if marked {
 		n.Condition(verdict, corev1.ConditionFalse, now).Reason(verdict, "NodegateRuleNotReady", "")
 	}
 	m.nodes[i] = n.Obj()
-	m.records(i, m.entry(i, state, gate.ReasonEvidenceMissing))
+	m.records(i, m.entry(i, is, state.ReasonEvidenceMissing))
 }
 
 // asks checks which nodes may be marked, of some that ask in this order: a "+" behind the number.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -164,9 +164,9 @@ func (m *Material) count(o *Outcome, nodes int) {
 		m.Counts.Pending += number
 	}
 	switch o.Hold {
-	case gate.HoldActive:
+	case guard.HoldActive:
 		m.Guarded += nodes
-	case gate.HoldEnded:
+	case guard.HoldEnded:
 		m.GuardEnded += nodes
 	}
 	if o.WouldClaim {

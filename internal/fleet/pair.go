@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
@@ -44,7 +44,7 @@ type Outcome struct {
 	// appeared.
 	WouldClaim, WouldRelease, Risky bool
 	// Hold is what the rule's eviction guard does.
-	Hold gate.HoldState
+	Hold guard.HoldState
 
 	matches bool
 }

@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -32,7 +33,7 @@ func replacingScenes(t *testing.T, test func(t *testing.T, r *replacing)) {
 			n.Annotation(r.rule.RecordKey(),
 				`{"taint":"example.com/net=:NoSchedule","released":"2026-01-02T03:04:05Z","limited":true}`)
 			r.nodes[i] = n.Obj()
-			r.records(i, r.entry(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+			r.records(i, r.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 		}
 		test(t, r)
 	})
@@ -62,7 +63,7 @@ func (r *replacing) joins(node string, state v1alpha1.NodeState) {
 }
 
 func (r *replacing) looksAt(n *corev1.Node, state v1alpha1.NodeState) {
-	current := gate.StateOf(r.rule, n, now)
+	current := nodeview.StateOf(r.rule, n, now)
 	r.Record(n, []Entry{{Rule: r.rule, Current: &current, Outcome: Outcome{State: state}}}, now)
 }
 
@@ -85,7 +86,7 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		r.places("deleted", 0, 1)
 		r.asks("the remediator has deleted a node", 1, false)
 		r.isReady(3)
-		r.records(3, r.entry(3, v1alpha1.NodeStateExempt, gate.ReasonUnreadyWindow))
+		r.records(3, r.entry(3, v1alpha1.NodeStateExempt, state.ReasonUnreadyWindow))
 		r.isReady(3)
 		r.places("a node that was in service before is no replacement", 0, 1)
 	}
@@ -158,7 +159,7 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		t.Run("of another node with its name", func(*testing.T) {
 			r.hold(0)
 			r.nodes[0] = build.WrapNode(inService(0)).UID("another").Created(now.Add(time.Minute)).Obj()
-			r.records(0, r.entry(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing))
+			r.records(0, r.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 			r.asks("it is another node", 1, false)
 			r.isReady(0)
 			r.places("it is ready", 0, 0)

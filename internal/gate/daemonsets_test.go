@@ -13,6 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -28,23 +29,25 @@ func agents() *build.RuleWrapper {
 // while they are replaced.
 func TestSinceWhenANodeIsInService(t *testing.T) {
 	released := metav1.NewTime(now.Add(-time.Minute))
-	claim := func(rec *Record) { rec.Taint, rec.Since = "example.com/r=:NoSchedule", metav1.NewTime(now) }
+	claim := func(rec *nodeview.Record) { rec.Taint, rec.Since = "example.com/r=:NoSchedule", metav1.NewTime(now) }
 	old := func(n *build.NodeWrapper) { n.Created(now.Add(-2 * time.Hour)) }
 	for name, c := range map[string]struct {
 		node func(*build.NodeWrapper)
-		rec  func(*Record)
+		rec  func(*nodeview.Record)
 		want evidence.Service
 	}{
 		"a new node": {},
-		"a released node": {rec: func(rec *Record) { rec.Released = released },
+		"a released node": {rec: func(rec *nodeview.Record) { rec.Released = released },
 			want: evidence.Service{Released: released.Time, Undisrupted: true}},
-		"one that is held again": {rec: func(rec *Record) { rec.Released = released; claim(rec) },
+		"one that is held again": {rec: func(rec *nodeview.Record) { rec.Released = released; claim(rec) },
 			want: evidence.Service{Released: released.Time}},
-		"one that passes because of a timeout": {rec: func(rec *Record) { rec.Released, rec.TimedOut = released, released },
+		"one that passes because of a timeout": {rec: func(rec *nodeview.Record) { rec.Released, rec.TimedOut = released, released },
 			want: evidence.Service{Released: released.Time}},
-		"one that has rebooted": {rec: func(rec *Record) { rec.Released, rec.BootID = released, "b1" }},
+		"one that has rebooted": {rec: func(rec *nodeview.Record) { rec.Released, rec.BootID = released, "b1" }},
 		"one that rebooted and was not ready since": {
-			rec: func(rec *Record) { rec.Released, rec.BootID, rec.RearmedAt = released, "b2", metav1.NewTime(now) }},
+			rec: func(rec *nodeview.Record) {
+				rec.Released, rec.BootID, rec.RearmedAt = released, "b2", metav1.NewTime(now)
+			}},
 		"one from before the rule": {node: old, want: evidence.Service{Released: now.Add(-time.Hour)}},
 		"one from before the rule that is held": {node: func(n *build.NodeWrapper) {
 			old(n)
@@ -58,7 +61,7 @@ func TestSinceWhenANodeIsInService(t *testing.T) {
 			c.node(n)
 		}
 		if c.rec != nil {
-			rec := Record{Rule: "r"}
+			rec := nodeview.Record{Rule: "r"}
 			c.rec(&rec)
 			n.Annotation(compiled.RecordKey(), rec.Encode())
 		}

@@ -11,7 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -19,11 +22,11 @@ import (
 func TestTheGuardOfACompletedRuleEnds(t *testing.T) {
 	r := rule("r", "A").BootstrapOnly().EvictionGuard(600)
 	compiled := ruleset.Compile(r.Obj(), nil, now)
-	rec := Record{Released: metav1.NewTime(now), GuardedSince: metav1.NewTime(now.Add(-5 * time.Second))}
+	rec := nodeview.Record{Released: metav1.NewTime(now), GuardedSince: metav1.NewTime(now.Add(-5 * time.Second))}
 	n := node().Condition("A", "True", now.Add(-time.Second)).Annotation(compiled.RecordKey(), rec.Encode()).
 		Annotation(compiled.MarkerKey(), "{}").Obj()
 	out := DecideNode(input(n, r))
-	if d := out.Decisions[0]; d.Reason != ReasonCompleted || d.Hold.State != HoldActive ||
+	if d := out.Decisions[0]; d.Reason != state.ReasonCompleted || d.Hold.State != guard.HoldActive ||
 		!out.RecheckAt.Equal(now.Add(9*time.Second)) {
 		t.Errorf("%s, guard %s, looks again at %v", d.Reason, d.Hold.State, out.RecheckAt)
 	}

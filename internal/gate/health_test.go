@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
 )
@@ -91,14 +91,14 @@ func TestTheLimitCountsWhatIsHeldWithoutATaint(t *testing.T) {
 		t.Error("it is held without asking the limit")
 	}
 	w.Restart()
-	if s := gate.StateOf(w.Set(At(2)).All()[0], after, At(2)); !s.Counted || !s.Claimed {
+	if s := nodeview.StateOf(w.Set(At(2)).All()[0], after, At(2)); !s.Counted || !s.Claimed {
 		t.Errorf("the limit does not count it: %+v", s)
 	}
 }
 
 func TestAForgedVerdictIsNone(t *testing.T) {
 	n := Old().Annotation(RecordKey, `{"health":"Splendid"}`).Obj()
-	if r, ok := gate.DecodeRecord(n.Annotations[RecordKey], n, At(1)); !ok || r.Health != "" {
+	if r, ok := nodeview.DecodeRecord(n.Annotations[RecordKey], n, At(1)); !ok || r.Health != "" {
 		t.Errorf("got %+v", r)
 	}
 }

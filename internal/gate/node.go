@@ -11,8 +11,11 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // NodeInput is the input of DecideNode.
@@ -28,7 +31,7 @@ type NodeInput struct {
 	// Arrivals is what this process remembers of heartbeats far in the future. It may be nil.
 	Arrivals *evidence.Arrivals
 	// Override is the override of the node, or the zero value.
-	Override Override
+	Override nodeview.Override
 	// Observed returns what this process has observed before about a rule on this node. It may be nil.
 	Observed func(*ruleset.Rule) readiness.Observed
 	// Reserve asks the limit whether a rule may claim its taint on the node, which has been unready since a time.
@@ -57,9 +60,9 @@ type NodeInput struct {
 
 // Outcome holds the decisions of the rules that concern the node. Each rule comes after the rules that it requires.
 type Outcome struct {
-	Decisions []Decision
+	Decisions []state.Decision
 	// Conditions are the changes of the conditions that rules publish.
-	Conditions []ConditionChange
+	Conditions []publish.ConditionChange
 	// RecheckAt is when to decide again even if nothing changes. Zero means never.
 	RecheckAt time.Time
 }
@@ -76,19 +79,19 @@ func DecideNode(in *NodeInput) Outcome {
 		in.Evidence.Rules = map[string]evidence.Satisfaction{}
 	}
 	ordered := in.Rules.Ordered()
-	out.Decisions = make([]Decision, 0, len(ordered))
+	out.Decisions = make([]state.Decision, 0, len(ordered))
 	displaced := in.Rules.Displaced(in.Node.Labels)
-	var contents []publication // of the conditions that the rules publish, if any does
+	var contents []publish.Content // of the conditions that the rules publish, if any does
 	if publishes {
-		contents = make([]publication, 0, len(ordered))
+		contents = make([]publish.Content, 0, len(ordered))
 	}
 	facts := in.facts()
 	for _, rule := range ordered {
-		state := StateOf(rule, in.Swept, in.Now)
+		was := nodeview.StateOf(rule, in.Swept, in.Now)
 		if chained {
-			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: state.Matches}
+			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches}
 		}
-		if !state.Concerns(rule, in.Node) {
+		if !was.Concerns(rule, in.Node) {
 			continue
 		}
 		var verdict readiness.Verdict
@@ -96,23 +99,23 @@ func DecideNode(in *NodeInput) Outcome {
 		if in.Observed != nil {
 			observed = in.Observed(rule)
 		}
-		if state.Matches || !state.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
-			facts.Boot, facts.Service = state.Boot, state.service(rule, in.Node)
+		if was.Matches || !was.Record.GuardedSince.IsZero() { // a guard ends without evictions where the node is good
+			facts.Boot, facts.Service = was.Boot, was.Service(rule, in.Node)
 			verdict = evaluate(rule, facts, observed, in.Now)
 			facts.Results = verdict.Results[len(verdict.Results):]
 		}
-		one := Input{
-			Rule: rule, Node: in.Swept, State: state, Verdict: verdict, Override: in.Override, Busy: in.Busy,
+		one := nodeview.Input{
+			Rule: rule, Node: in.Swept, State: was, Verdict: verdict, Override: in.Override, Busy: in.Busy,
 			Occupied: in.Occupied, Watched: observed.Watched, Objective: in.Objective, Now: in.Now,
 		}
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
-		choice := Decide(one)
+		choice := state.Decide(one)
 		if rule.Mode == ruleset.Frozen { // a window begins when the evidence can be read again
 			verdict.Observed = observed
 		}
-		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !state.Rebooted)
+		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
 		d := &choice.Granted
 		if choice.Otherwise != nil && !in.Reserve(rule, verdict.Since) {
 			d = choice.Otherwise
@@ -120,29 +123,33 @@ func DecideNode(in *NodeInput) Outcome {
 		d.Verdict = verdict
 		out.recheck(d.RecheckAt)
 		d.Unpublished, d.Unprobed = displaced[rule.Name].Verdict, displaced[rule.Name].Probe
-		plain := one.withoutOverride(d)
+		plain := withoutOverride(one, d)
 		if chained {
 			out.recheck(plain.RecheckAt)
-			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: state.Matches,
-				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && refuted(plain, &verdict)}
+			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
+				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {
-			contents = append(contents, one.publication(plain))
+			contents = append(contents, publish.ContentOf(plain))
 		}
 		out.Decisions = append(out.Decisions, *d)
 	}
-	in.publish(&out, contents)
+	changes, at := publish.Decide(publish.Input{Node: in.Node, Decisions: out.Decisions, Contents: contents,
+		Orphans: in.Orphans, MayMark: in.MayMark, Now: in.Now})
+	out.Conditions = changes
+	out.recheck(at)
 	return out
 }
 
 // withoutOverride returns what the decision would be without an override. That is what other rules require and what the
 // rule publishes: a person who releases or holds a node says nothing about its evidence.
-func (in Input) withoutOverride(d *Decision) *Decision {
-	if in.Override.Action == OverrideNone {
+func withoutOverride(in nodeview.Input, d *state.Decision) *state.Decision {
+	if in.Override.Action == nodeview.OverrideNone {
 		return d
 	}
-	in.Override = Override{}
-	plain := Decide(in).Granted
+	in.Override = nodeview.Override{}
+	plain := state.Decide(in).Granted
+	plain.Verdict = d.Verdict
 	return &plain
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -97,7 +98,7 @@ func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
 
 func TestNodeWithoutRulesUntilTheOverrideEnds(t *testing.T) {
 	in := input(node().Obj())
-	in.Override = Override{Action: OverrideRelease, Until: now.Add(time.Minute)}
+	in.Override = nodeview.Override{Action: nodeview.OverrideRelease, Until: now.Add(time.Minute)}
 	if got := DecideNode(in).RecheckAt; !got.Equal(in.Override.Until) {
 		t.Errorf("looks again at %v, want %v, when the annotation must be removed", got, in.Override.Until)
 	}

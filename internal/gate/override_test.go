@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
 )
@@ -19,16 +19,16 @@ import (
 func TestParseOverride(t *testing.T) {
 	cases := map[string]struct {
 		value string
-		want  gate.Override
+		want  nodeview.Override
 		says  string // part of the error
 	}{
-		"Release": {value: "Release", want: gate.Override{Action: gate.OverrideRelease}},
+		"Release": {value: "Release", want: nodeview.Override{Action: nodeview.OverrideRelease}},
 		"with blanks": {value: " Hold ; until=2026-01-02T15:00:30Z ",
-			want: gate.Override{Action: gate.OverrideHold, Until: At(30)}},
+			want: nodeview.Override{Action: nodeview.OverrideHold, Until: At(30)}},
 		"until": {value: "Release;until=2026-01-02T15:00:30Z",
-			want: gate.Override{Action: gate.OverrideRelease, Until: At(30)}},
+			want: nodeview.Override{Action: nodeview.OverrideRelease, Until: At(30)}},
 		"until, in another zone": {value: "Release;until=2026-01-02T16:00:30+01:00",
-			want: gate.Override{Action: gate.OverrideRelease, Until: At(30)}},
+			want: nodeview.Override{Action: nodeview.OverrideRelease, Until: At(30)}},
 		"empty":               {value: "", says: "must be Release or Hold"},
 		"in lower case":       {value: "hold", says: "must be Release or Hold"},
 		"until of nothing":    {value: ";until=2026-01-02T15:00:30Z", says: "must be Release or Hold"},
@@ -38,7 +38,7 @@ func TestParseOverride(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := gate.ParseOverride(c.value)
+			got, err := nodeview.ParseOverride(c.value)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(),
 					v1alpha1.OverrideAnnotation) {

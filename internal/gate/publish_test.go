@@ -17,6 +17,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -35,7 +37,7 @@ func aged() *build.NodeWrapper { return node().Created(now.Add(-3 * time.Hour)) 
 func publishing(name string) *build.RuleWrapper { return rule(name, "A").Publish(verdictType) }
 
 // holding makes a node one that a rule holds since a minute.
-func holding(n *build.NodeWrapper, r string, more Record) *build.NodeWrapper {
+func holding(n *build.NodeWrapper, r string, more nodeview.Record) *build.NodeWrapper {
 	more.Taint, more.Since.Time = "example.com/"+r+"=:NoSchedule", now.Add(-time.Minute)
 	return n.Taint("example.com/"+r, "", corev1.TaintEffectNoSchedule).
 		Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-"+r, more.Encode())
@@ -93,7 +95,7 @@ func TestPublishedCondition(t *testing.T) {
 		"an existing node": {rule: publishing("r").ExistingNodes("None"),
 			node: aged().Condition("A", isFalse, since), want: "Unknown ExistingNode"},
 		"timed out": {rule: kept,
-			node: holding(node().Condition("A", isFalse, since), "r", Record{}), want: "Unknown TimedOut"},
+			node: holding(node().Condition("A", isFalse, since), "r", nodeview.Record{}), want: "Unknown TimedOut"},
 		"ready, not for long enough": {rule: window,
 			node: node().Condition("A", isTrue, now.Add(-time.Second)), want: "Unknown ReadyWindow"},
 		"a node that recovers stays False": {rule: window,
@@ -137,7 +139,7 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 				build.MakeRule("second").Selector("pool", "a").Publish(verdictType).After("first")},
 		} {
 			plain := changes(DecideNode(input(n().Obj(), rules...)))
-			for _, action := range []OverrideAction{OverrideHold, OverrideRelease} {
+			for _, action := range []nodeview.OverrideAction{nodeview.OverrideHold, nodeview.OverrideRelease} {
 				in := input(n().Obj(), rules...)
 				in.Override.Action = action
 				if diff := cmp.Diff(plain, changes(DecideNode(in))); diff != "" {
@@ -149,7 +151,7 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 }
 
 func TestModesOfARuleThatPublishes(t *testing.T) {
-	record := Record{Rule: "r", Published: verdictType}
+	record := nodeview.Record{Rule: "r", Published: verdictType}
 	was := func(status corev1.ConditionStatus) *build.NodeWrapper {
 		return holding(marked(node().Condition("A", isFalse, now.Add(-time.Hour)),
 			status, "NodegateRuleNotReady", "before"), "r", record)
@@ -264,7 +266,7 @@ func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
 		if c.recheck > 0 && !out.RecheckAt.Equal(now.Add(c.recheck)) {
 			t.Errorf("%s: looks again at %v", name, out.RecheckAt)
 		}
-		body, err := ConditionsPatch(n, out.Conditions, now)
+		body, err := publish.ConditionsPatch(n, out.Conditions, now)
 		if since := now.Add(-time.Hour).Format(time.RFC3339); err != nil || c.want == 1 &&
 			!strings.Contains(string(body), fmt.Sprintf(`"lastTransitionTime":%q`, since)) {
 			t.Errorf("%s: the transition time changes with the message: %s, %v", name, body, err)
@@ -303,8 +305,8 @@ func TestConditionsPatch(t *testing.T) {
 	n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isTrue, "NodegateRuleReady", "x").Obj()
 	n.UID, n.ResourceVersion = types.UID("uid"), "7"
 	out := DecideNode(input(n, publishing("r"), publishing("gone").Deleted(now)))
-	out.Conditions = append(out.Conditions, ConditionChange{Type: "A", Remove: true})
-	body, err := ConditionsPatch(n, out.Conditions, now)
+	out.Conditions = append(out.Conditions, publish.ConditionChange{Type: "A", Remove: true})
+	body, err := publish.ConditionsPatch(n, out.Conditions, now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,10 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
-	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -69,7 +71,7 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 			{at: 102, tells: "appears", node: is("False", 102), want: held, taints: taint},
 			{at: 501, tells: "timed out again", want: held, taints: taint, expired: true}}},
 		"overridden in its start": {replaces(), fresh(), []scene{begins,
-			{at: 5, tells: "held", node: overridden("Hold"), want: "Held OverrideHold", taints: taint, start: Excluded},
+			{at: 5, tells: "held", node: overridden("Hold"), want: "Held OverrideHold", taints: taint, start: state.Excluded},
 			{at: 500, tells: "lifted", node: func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) },
 				want: held, taints: taint}}},
 		"released in its start, while the rule is frozen": {replaces(), fresh(), []scene{begins,
@@ -138,7 +140,7 @@ func TestReadyAt(t *testing.T) {
 			if c.want != 0 {
 				want = second(c.want)
 			}
-			s := StateOf(r, n, second(600))
+			s := nodeview.StateOf(r, n, second(600))
 			if got := s.ReadyAt(r); !got.Equal(want) {
 				t.Errorf("ready at %s, want %s: record %v", got, want, n.Annotations)
 			}
@@ -174,10 +176,10 @@ func TestReplaceable(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec := Record{Taint: FormatTaint(*r.Taint), Since: metav1.NewTime(now), TimedOut: metav1.NewTime(second(100))}
+			rec := nodeview.Record{Taint: nodeview.FormatTaint(*r.Taint), Since: metav1.NewTime(now), TimedOut: metav1.NewTime(second(100))}
 			n := node().Created(now).Taint(r.Taint.Key, r.Taint.Value, r.Taint.Effect).
 				Annotation(r.RecordKey(), rec.Encode())
-			if got := Replaceable(r, c.change(n).Obj(), second(101)); got != c.want {
+			if got := replace.Replaceable(r, c.change(n).Obj(), second(101)); got != c.want {
 				t.Errorf("replaceable: %t, want %t", got, c.want)
 			}
 		})
@@ -232,8 +234,8 @@ func TestAllowance(t *testing.T) {
 		"three in the same second":         {perHour: 1, status: replaced(1, -900, -900, -800, -700), exhausted: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := AllowanceOf(&v1alpha1.Replace{MaxPerHour: &c.perHour}, c.status, 1, c.node, now)
-			want := Allowance{Exhausted: c.exhausted}
+			got := replace.AllowanceOf(&v1alpha1.Replace{MaxPerHour: &c.perHour}, c.status, 1, c.node, now)
+			want := replace.Allowance{Exhausted: c.exhausted}
 			if c.next != 0 {
 				want.Next = now.Add(time.Duration(c.next) * time.Minute)
 			}
@@ -268,7 +270,7 @@ func TestReplacementsAt(t *testing.T) {
 			if c.readyAt != 1e6 {
 				at = now.Add(time.Duration(c.readyAt) * time.Minute)
 			}
-			if diff := cmp.Diff(c.want, ReplacementsAt(c.before, 1, at, now)); diff != "" {
+			if diff := cmp.Diff(c.want, replace.ReplacementsAt(c.before, 1, at, now)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -11,7 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/replace"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/story"
 )
@@ -40,7 +41,7 @@ type scene struct {
 	record    []string
 	untouched bool
 	// start is where the node is in its start.
-	start Startup
+	start state.Startup
 	// expired: the node waits for its replacement.
 	expired bool
 }
@@ -85,8 +86,8 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 			t.Fatalf("%s: %q with taints %q, asks %t; want %q, %q, %t (record %v)", name, got, taints, w.Asked, s.want,
 				s.taints, s.asks, obj.Annotations)
 		}
-		if d.Expired != s.expired || d.Expired && !Replaceable(d.Rule, obj, second(s.at)) {
-			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, Replaceable(d.Rule, obj, second(s.at)))
+		if d.Expired != s.expired || d.Expired && !replace.Replaceable(d.Rule, obj, second(s.at)) {
+			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, replace.Replaceable(d.Rule, obj, second(s.at)))
 		}
 		if s.start != "" && string(d.Startup) != strings.TrimPrefix(string(s.start), "-") {
 			t.Errorf("%s: the start is %q, not %q", name, d.Startup, s.start)

@@ -13,13 +13,15 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
 // decided is the decision about a node that is relabelled so that it matches, and its record as text.
-func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown bool) (Decision, *corev1.Node) {
+func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown bool) (state.Decision, *corev1.Node) {
 	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now)
 	obj := n.Obj()
 	out := DecideNode(&NodeInput{
@@ -72,7 +74,7 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			if d.Record.Existing && again.Reason != c.want {
 				t.Errorf("then %s", again.Reason)
 			}
-			if s := StateOf(d.Rule, after, now); d.Record.Existing != s.Counted {
+			if s := nodeview.StateOf(d.Rule, after, now); d.Record.Existing != s.Counted {
 				t.Errorf("existing %t, counted %t", d.Record.Existing, s.Counted)
 			}
 		})
@@ -85,13 +87,13 @@ func TestReleaseUnderAFrozenRuleIsNoStart(t *testing.T) {
 	compiled := ruleset.Compile(r.Created(now.Add(-time.Hour)).Obj(), nil, now).
 		Freeze(ruleset.Problem{Reason: "EvidenceUnavailable"})
 	obj := node().Created(now.Add(-11*time.Minute)).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
-	d := Decide(Input{Rule: compiled, Node: obj, State: StateOf(compiled, obj, now), Now: now,
-		Override: Override{Action: OverrideRelease}}).Granted
+	d := state.Decide(nodeview.Input{Rule: compiled, Node: obj, State: nodeview.StateOf(compiled, obj, now), Now: now,
+		Override: nodeview.Override{Action: nodeview.OverrideRelease}}).Granted
 	delete(obj.Annotations, v1alpha1.OverrideAnnotation)
 	if !d.Record.Empty() {
 		obj.Annotations[compiled.RecordKey()] = d.Record.Encode()
 	}
-	if again, _ := decided(r, build.WrapNode(obj), true, true, false); again.Reason != ReasonOverBudget {
+	if again, _ := decided(r, build.WrapNode(obj), true, true, false); again.Reason != state.ReasonOverBudget {
 		t.Errorf("a node that runs pods: %s %s, want OverBudget (record %v)", again.State, again.Reason, obj.Annotations)
 	}
 }
@@ -100,17 +102,17 @@ func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 	r := rule("r", "A")
 	r.Spec.ExistingNodes = v1alpha1.ExistingNodesIdle
 	d, after := decided(r, node().Created(now.Add(-2*time.Hour)), true, true, false)
-	if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != ReasonExistingNode ||
-		again.Reason != ReasonExistingNode {
+	if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != state.ReasonExistingNode ||
+		again.Reason != state.ReasonExistingNode {
 		t.Errorf("%s, and when it is idle %s", d.Reason, again.Reason)
 	}
-	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false, false); d.Reason != ReasonEvidenceMissing {
+	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false, false); d.Reason != state.ReasonEvidenceMissing {
 		t.Errorf("idle from the start: %s", d.Reason)
 	}
 	for _, age := range []time.Duration{2 * time.Hour, 11 * time.Minute} { // before the rule, and relabelled
 		d, after := decided(r, node().Created(now.Add(-age)), false, false, true)
-		if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != ReasonExistingNode ||
-			!d.RecheckAt.Equal(now.Add(30*time.Second)) || again.Reason != ReasonEvidenceMissing {
+		if again, _ := decided(r, build.WrapNode(after), false, false, false); d.Reason != state.ReasonExistingNode ||
+			!d.RecheckAt.Equal(now.Add(30*time.Second)) || again.Reason != state.ReasonEvidenceMissing {
 			t.Errorf("%s until its pods are known, asked again at %s; idle: %s", d.Reason, d.RecheckAt, again.Reason)
 		}
 	}
@@ -124,13 +126,13 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 		policy v1alpha1.ExistingNodesPolicy
 		want   string
 	}{
-		"the control plane": {old().Label("node-role.kubernetes.io/control-plane", ""), "Idle", ReasonExistingNode},
-		"a new node":        {node(), "Idle", ReasonEvidenceMissing},
-		"a tainted node":    {old().Taint(taint, "", corev1.TaintEffectNoSchedule), "Idle", ReasonEvidenceMissing},
+		"the control plane": {old().Label("node-role.kubernetes.io/control-plane", ""), "Idle", state.ReasonExistingNode},
+		"a new node":        {node(), "Idle", state.ReasonEvidenceMissing},
+		"a tainted node":    {old().Taint(taint, "", corev1.TaintEffectNoSchedule), "Idle", state.ReasonEvidenceMissing},
 		"a released node": {old().Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
-			`{"released":"2026-01-02T03:04:00Z"}`), "Idle", ReasonEvidenceMissing},
-		"All":  {old(), "All", ReasonEvidenceMissing},
-		"None": {old(), "None", ReasonExistingNode},
+			`{"released":"2026-01-02T03:04:00Z"}`), "Idle", state.ReasonEvidenceMissing},
+		"All":  {old(), "All", state.ReasonEvidenceMissing},
+		"None": {old(), "None", state.ReasonExistingNode},
 	} {
 		in := input(c.node.Obj(), rule("r", "A").ExistingNodes(c.policy))
 		in.Busy = func() (bool, bool) { t.Errorf("%s: asked", name); return false, true }
@@ -140,7 +142,7 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 	}
 	// The plugin does not know the answer.
 	if got := DecideNode(input(old().Obj(), rule("r", "A").ExistingNodes("Idle"))).Decisions[0].Reason; got !=
-		ReasonExistingNode {
+		state.ReasonExistingNode {
 		t.Errorf("a node without knowledge of its pods: %s", got)
 	}
 }
@@ -148,8 +150,8 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 	compiled := ruleset.Compile(rule("r", "A").MaxUnavailable("1").Obj(), nil, now)
 	n := node().Created(now.Add(-2 * time.Hour)).Obj()
-	claim := Input{Rule: compiled, Node: n, Verdict: readiness.Verdict{Since: now.Add(-time.Minute)}, Now: now}
-	claim.State = StateOf(compiled, n, now)
+	claim := nodeview.Input{Rule: compiled, Node: n, Verdict: readiness.Verdict{Since: now.Add(-time.Minute)}, Now: now}
+	claim.State = nodeview.StateOf(compiled, n, now)
 	for name, c := range map[string]struct {
 		before, after bool // cordoned
 		want, asks    bool // asks: the limit decides whether the claim stays
@@ -159,18 +161,18 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 		"and uncordoned again":      {before: true, asks: true},
 	} {
 		n.Spec.Unschedulable, n.Annotations = c.before, nil
-		claim.State = StateOf(compiled, n, now)
-		d := Decide(claim)
+		claim.State = nodeview.StateOf(compiled, n, now)
+		d := state.Decide(claim)
 		if limited := d.Otherwise != nil; limited == c.before || !d.Granted.Claim {
 			t.Errorf("%s: limited %t, claim %t", name, limited, d.Granted.Claim)
 		}
 		n.Annotations = map[string]string{compiled.RecordKey(): d.Granted.Record.Encode()}
 		n.Spec.Unschedulable = c.after
-		if s := StateOf(compiled, n, now); s.Counted != c.want {
+		if s := nodeview.StateOf(compiled, n, now); s.Counted != c.want {
 			t.Errorf("%s: counted %t", name, s.Counted)
 		}
-		claim.State = StateOf(compiled, n, now)
-		if d := Decide(claim); (d.Otherwise != nil) != c.asks || !d.Granted.Claim {
+		claim.State = nodeview.StateOf(compiled, n, now)
+		if d := state.Decide(claim); (d.Otherwise != nil) != c.asks || !d.Granted.Claim {
 			t.Errorf("%s: then limited %t, claim %t", name, d.Otherwise != nil, d.Granted.Claim)
 		}
 	}

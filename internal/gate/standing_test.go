@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
@@ -58,7 +58,7 @@ func TestReleasedAndCounted(t *testing.T) {
 			if c.rule == nil {
 				c.rule = Rule()
 			}
-			got := gate.StateOf(ruleset.Compile(c.rule.Obj(), nil, At(10)), c.node.Obj(), At(10))
+			got := nodeview.StateOf(ruleset.Compile(c.rule.Obj(), nil, At(10)), c.node.Obj(), At(10))
 			if diff := cmp.Diff([]bool{c.released, c.counted}, []bool{got.Released, got.Counted}); diff != "" {
 				t.Errorf("released, counted (-want +got):\n%s", diff)
 			}
@@ -150,7 +150,7 @@ func TestLeftover(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := gate.Leftover(ruleset.Compile(c.rule.Obj(), nil, Start), c.node.Obj()); got != c.want {
+			if got := nodeview.Leftover(ruleset.Compile(c.rule.Obj(), nil, Start), c.node.Obj()); got != c.want {
 				t.Errorf("leftover is %t, want %t", got, c.want)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -47,7 +47,7 @@ type Decision struct {
 	// Rule is the rule that denies the deletion, or nil if none does.
 	Rule *ruleset.Rule
 	// Hold is the state of the rule's guard.
-	Hold gate.Hold
+	Hold Hold
 	// Late says that the node is ready again, and that the deletion began before that.
 	Late bool
 	// Message explains the denial to the client.
@@ -61,7 +61,7 @@ func Decide(r *Request) Decision {
 	if !guarded(r) {
 		return Decision{}
 	}
-	override, _ := gate.OverrideOf(r.Node, r.Now) // an invalid override is none
+	override, _ := nodeview.OverrideOf(r.Node, r.Now) // an invalid override is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
 		if rule.Spec.EvictionGuard == nil {
@@ -93,7 +93,7 @@ func guarded(r *Request) bool {
 	case r.User == ControllerManager && Announced(pod) == nil: // it is another controller, which must not be stopped
 		return false
 	}
-	if o, _ := gate.OverrideOf(pod, r.Now); o.Action == gate.OverrideRelease {
+	if o, _ := nodeview.OverrideOf(pod, r.Now); o.Action == nodeview.OverrideRelease {
 		return false
 	}
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
@@ -104,31 +104,31 @@ func guarded(r *Request) bool {
 // evictsOtherwise reports whether a taint evicts the pod for another reason than that the node is not ready: a user has
 // added it for that purpose.
 func evictsOtherwise(t *corev1.Taint, r *Request) bool {
-	if t.Effect != corev1.TaintEffectNoExecute || gate.OfNodeController(t) || r.Rules.Manager(t) != nil {
+	if t.Effect != corev1.TaintEffectNoExecute || OfNodeController(t) || r.Rules.Manager(t) != nil {
 		return false
 	}
 	toleration := evidence.Toleration(r.Pod.Spec.Tolerations, t)
 	return toleration == nil || toleration.TolerationSeconds != nil
 }
 
-func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, bool) {
-	standing := gate.StateOf(rule, r.Node, r.Now)
+func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decision, bool) {
+	standing := nodeview.StateOf(rule, r.Node, r.Now)
 	if !standing.Matches {
 		return Decision{}, false
 	}
-	in := gate.Input{Rule: rule, Node: r.Node, State: standing, Override: override, Now: r.Now}
+	in := nodeview.Input{Rule: rule, Node: r.Node, State: standing, Override: override, Now: r.Now}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
-	case d.Hold.State == gate.HoldActive && in.Verdict.Ready:
+	case d.Hold.State == HoldActive && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
-	case d.Hold.State == gate.HoldActive:
+	case d.Hold.State == HoldActive:
 		why := ""
 		if judgeable(rule) {
 			why = ": " + in.Verdict.Blocking()
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
 			d.Hold.Until.UTC().Format(time.RFC3339)))
-	case d.Hold.State == gate.HoldNone && late(rule, r, in):
+	case d.Hold.State == HoldNone && late(rule, r, in):
 		d.Late = true
 		d.Message = denial(rule, r, fmt.Sprintf("has been ready again since %s, after this eviction began",
 			in.Verdict.Since.UTC().Format(time.RFC3339)))
@@ -139,14 +139,14 @@ func decide(rule *ruleset.Rule, r *Request, override gate.Override) (Decision, b
 }
 
 // HoldOn returns the state of a rule's guard on a node, evaluated from the node alone.
-func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
-	state := gate.StateOf(rule, node, now)
-	override, _ := gate.OverrideOf(node, now) // an invalid override is none
-	in := gate.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
+func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
+	state := nodeview.StateOf(rule, node, now)
+	override, _ := nodeview.OverrideOf(node, now) // an invalid override is none
+	in := nodeview.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
 		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
 	h := hold(&in)
 	if rule.Mode == ruleset.DryRun {
-		return gate.Ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
+		return Ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
 	}
 	return h
 }
@@ -156,16 +156,16 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) gate.Hold {
 // one request to the next: if the evidence does not tell since when the node is ready again, that would always be now,
 // and the guard would never end. Nor does the evidence tell if the node's clock is wrong, so that the node was ready
 // before the leader saw that it was not.
-func hold(in *gate.Input) gate.Hold {
+func hold(in *nodeview.Input) Hold {
 	if !judgeable(in.Rule) {
-		return gate.RecordedHold(*in)
+		return RecordedHold(*in)
 	}
 	facts := &evidence.Facts{Node: in.Node, Boot: in.State.Boot}
 	in.Verdict = readiness.Evaluate(in.Rule, facts, readiness.Observed{}, in.Now)
-	h := gate.HoldOf(*in)
-	if in.Verdict.Ready && (h.State == gate.HoldActive && in.Verdict.Remembered ||
+	h := HoldOf(*in)
+	if in.Verdict.Ready && (h.State == HoldActive && in.Verdict.Remembered ||
 		in.Verdict.Since.Before(in.State.Record.GuardedSince.Time)) {
-		return gate.RecordedHold(*in)
+		return RecordedHold(*in)
 	}
 	return h
 }
@@ -180,13 +180,13 @@ func judgeable(rule *ruleset.Rule) bool {
 
 // late reports whether a deletion began before the node was ready again, and no taint of the node requires it any more.
 // Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
-func late(rule *ruleset.Rule, r *Request, in gate.Input) bool {
+func late(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)
-	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !gate.Guards(in) ||
-		in.Override.Action == gate.OverrideRelease {
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !Guards(in) ||
+		in.Override.Action == nodeview.OverrideRelease {
 		return false
 	}
-	return !gate.Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
+	return !Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
 		r.Now.Sub(in.Verdict.Since) < lateLimit &&
 		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -248,11 +247,11 @@ func TestHoldOn(t *testing.T) {
 	tainted := back(30).Taint(corev1.TaintNodeUnreachable, "", noExecute)
 	for name, c := range map[string]struct {
 		node *build.NodeWrapper
-		want gate.HoldState
+		want HoldState
 	}{
-		"put in dry-run":      {lost().Annotation(recordKey, ended), gate.HoldEnding},
-		"and ready by then":   {tainted.Annotation(recordKey, ended), gate.HoldNone},
-		"and not guarded now": {lost().Unannotate(recordKey), gate.HoldNone},
+		"put in dry-run":      {lost().Annotation(recordKey, ended), HoldEnding},
+		"and ready by then":   {tainted.Annotation(recordKey, ended), HoldNone},
+		"and not guarded now": {lost().Unannotate(recordKey), HoldNone},
 	} {
 		if got := HoldOn(ruleset.Compile(rule().DryRun(true).Obj(), nil, at(0)), c.node.Obj(), at(35)).State; got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

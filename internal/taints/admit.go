@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -50,10 +50,10 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		if !admits(rule, old, node) {
 			continue
 		}
-		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
+		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
 			taints = append(taints, *rule.Taint)
 		}
-		record := gate.Record{Rule: rule.Name, Taint: gate.FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
+		record := nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
 		annotations[rule.RecordKey()] = record.Encode()
 		a.Claims = append(a.Claims, rule)
 	}
@@ -64,7 +64,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 // admits reports whether the request makes the node match the rule, so that the rule claims its taint.
 func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
-		!rule.Matches(node.Labels) || gate.Marked(rule, node) {
+		!rule.Matches(node.Labels) || nodeview.Marked(rule, node) {
 		return false
 	}
 	if old == nil {
@@ -74,8 +74,8 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	// unreadySeconds and the limit. Even a short NoExecute taint would evict running pods.
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
-		reportedAge(node) <= gate.ServiceAge &&
-		rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find(node, rule.Taint) == nil
+		reportedAge(node) <= nodeview.ServiceAge &&
+		rule.Taint.Effect != corev1.TaintEffectNoExecute && nodeview.Find(node, rule.Taint) == nil
 }
 
 // reportedAge returns the age of a node when kubelet last reported Ready, or 0 if it has not. The admission policy has
@@ -104,6 +104,6 @@ func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[st
 
 // AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.
 func AdmittedByPolicy(rule *ruleset.Rule, node *corev1.Node) bool {
-	r, ok := gate.ReadRecord(node.Annotations[rule.RecordKey()])
+	r, ok := nodeview.ReadRecord(node.Annotations[rule.RecordKey()])
 	return ok && r.Taint != "" && r.Since.IsZero()
 }

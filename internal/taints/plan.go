@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // Operation is what a plan does for a rule.
@@ -51,7 +52,7 @@ type Change struct {
 	// Taint is the taint. It is empty for Completed.
 	Taint corev1.Taint
 	// Decision is the rule's decision, or nil if Rule is nil.
-	Decision *gate.Decision
+	Decision *state.Decision
 }
 
 // Outcome is the result of a plan.
@@ -69,7 +70,7 @@ type Outcome struct {
 
 // Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
 // is the same node without what deleted rules left. Plan does not change other taints and annotations.
-func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now time.Time) Outcome {
+func Plan(original *corev1.Node, swept Swept, decisions []state.Decision, now time.Time) Outcome {
 	p := &planner{node: swept.Node, now: now, swept: swept.Claims, managed: slices.Clone(swept.Claims)}
 	for i := range decisions {
 		p.collect(&decisions[i])
@@ -91,7 +92,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []gate.Decision, now tim
 
 // claim is one rule's wish for a taint on the node.
 type claim struct {
-	d     *gate.Decision // nil: of a rule that is not known
+	d     *state.Decision // nil: of a rule that is not known
 	taint corev1.Taint
 	since time.Time // zero: made by an admission policy, in the node's first request
 }
@@ -146,7 +147,7 @@ func (p *planner) want(c *claim) {
 // there.
 func (c *claim) brings() bool { return c.d != nil && !c.d.Frozen }
 
-func (p *planner) collect(d *gate.Decision) {
+func (p *planner) collect(d *state.Decision) {
 	if was := claimOf(d, &d.Was.Record); was != nil {
 		p.manage(was.taint)
 		p.before = append(p.before, was)
@@ -167,7 +168,7 @@ func (p *planner) collect(d *gate.Decision) {
 }
 
 // claimOf returns the claim of a record, or nil if it has no valid one.
-func claimOf(d *gate.Decision, r *gate.Record) *claim {
+func claimOf(d *state.Decision, r *nodeview.Record) *claim {
 	t, claims := r.Claim()
 	if !claims {
 		return nil
@@ -176,7 +177,7 @@ func claimOf(d *gate.Decision, r *gate.Record) *claim {
 }
 
 // unknownRules keeps the claims of rules that this process does not know and that may exist.
-func (p *planner) unknownRules(decisions []gate.Decision) {
+func (p *planner) unknownRules(decisions []state.Decision) {
 	known := func(key string) bool {
 		for i := range decisions {
 			if decisions[i].Rule.RecordKey() == key {
@@ -189,7 +190,7 @@ func (p *planner) unknownRules(decisions []gate.Decision) {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || known(key) {
 			continue
 		}
-		if t, claims := gate.ClaimIn(value); claims {
+		if t, claims := nodeview.ClaimIn(value); claims {
 			p.want(&claim{taint: t, since: p.now})
 		}
 	}
@@ -230,7 +231,7 @@ func (p *planner) taints() []corev1.Taint {
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *claim) int {
-		return strings.Compare(gate.FormatTaint(a.taint), gate.FormatTaint(b.taint))
+		return strings.Compare(nodeview.FormatTaint(a.taint), nodeview.FormatTaint(b.taint))
 	})
 	for _, c := range fresh {
 		p.added = append(p.added, c.d.Rule.RecordKey())
@@ -268,7 +269,7 @@ func (p *planner) value(t corev1.Taint, claims []*claim) string {
 }
 
 // annotations returns the wanted annotations of the node.
-func (p *planner) annotations(decisions []gate.Decision) map[string]string {
+func (p *planner) annotations(decisions []state.Decision) map[string]string {
 	out := &annotations{values: p.node.Annotations}
 	for i := range decisions {
 		if d := &decisions[i]; !d.Frozen {
@@ -276,14 +277,14 @@ func (p *planner) annotations(decisions []gate.Decision) map[string]string {
 			p.mark(out, d)
 		}
 	}
-	if gate.OverrideEnded(p.node, p.now) {
+	if nodeview.OverrideEnded(p.node, p.now) {
 		out.remove(v1alpha1.OverrideAnnotation)
 	}
 	p.fit(out, decisions)
 	return out.values
 }
 
-func (p *planner) remember(out *annotations, d *gate.Decision) {
+func (p *planner) remember(out *annotations, d *state.Decision) {
 	key := d.Rule.RecordKey()
 	if mark := d.Was.Record.Mark; mark != d.Record.Mark {
 		if annotation, ok := marks(out.values, key, mark); ok {
@@ -298,7 +299,7 @@ func (p *planner) remember(out *annotations, d *gate.Decision) {
 		if d.Record.EncodedAs(have, &p.buffer) {
 			return
 		}
-		if r, ok := gate.ReadRecord(have); ok {
+		if r, ok := nodeview.ReadRecord(have); ok {
 			r.Rule = d.Record.Rule // a record without the name, from an admission policy, says the same
 			if r.Encode() == string(p.buffer) {
 				return
@@ -319,7 +320,7 @@ func marks(annotations map[string]string, key, mark string) (annotation string, 
 	}
 	for other, v := range annotations {
 		if other != key && strings.HasPrefix(other, v1alpha1.RecordAnnotationPrefix) {
-			if r, _ := gate.ReadRecord(v); r.Mark == mark {
+			if r, _ := nodeview.ReadRecord(v); r.Mark == mark {
 				return "", false
 			}
 		}
@@ -327,7 +328,7 @@ func marks(annotations map[string]string, key, mark string) (annotation string, 
 	return annotation, true
 }
 
-func (p *planner) mark(out *annotations, d *gate.Decision) {
+func (p *planner) mark(out *annotations, d *state.Decision) {
 	switch {
 	case d.Marked && !d.Was.Completed:
 		out.set(d.Rule.MarkerKey(), marker(d.Rule))
@@ -348,7 +349,7 @@ func (p *planner) mark(out *annotations, d *gate.Decision) {
 }
 
 // changes lists the operations of the patch, rule by rule.
-func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Change {
+func (p *planner) changes(decisions []state.Decision, taints []corev1.Taint) []Change {
 	var out []Change
 	for i := range decisions {
 		d := &decisions[i]
@@ -384,7 +385,7 @@ func (p *planner) changes(decisions []gate.Decision, taints []corev1.Taint) []Ch
 	return out
 }
 
-func guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
+func guardChanges(d *state.Decision, add func(Operation, corev1.Taint)) {
 	before, after := &d.Was.Record, &d.Record
 	switch {
 	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
@@ -397,14 +398,14 @@ func guardChanges(d *gate.Decision, add func(Operation, corev1.Taint)) {
 	}
 }
 
-func ruleTaint(d *gate.Decision) corev1.Taint {
+func ruleTaint(d *state.Decision) corev1.Taint {
 	if d.Rule.Taint == nil {
 		return corev1.Taint{}
 	}
 	return *d.Rule.Taint
 }
 
-func (p *planner) taintChanges(d *gate.Decision, taints []corev1.Taint, add func(Operation, corev1.Taint)) {
+func (p *planner) taintChanges(d *state.Decision, taints []corev1.Taint, add func(Operation, corev1.Taint)) {
 	before := p.node.Spec.Taints
 	was, claimed := d.Was.Record.Claim()
 	if !claimed && d.Was.Present && !d.Was.Shared && d.Manages() {

@@ -6,7 +6,7 @@ package taints
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // maxAnnotations is how many bytes the keys and values of all annotations of an object may have together. It is
@@ -25,13 +25,13 @@ func sizeOf(annotations map[string]string) int {
 // the whole patch, again and again, and with it the taints of all rules. In this order, until the rest fits: records
 // become short; completion annotations and completion markers are not added; records do not grow. A taint without a
 // record is adopted later.
-func (p *planner) fit(out *annotations, decisions []gate.Decision) {
+func (p *planner) fit(out *annotations, decisions []state.Decision) {
 	if !out.copied { // nothing is added
 		return
 	}
 	over := sizeOf(out.values) - maxAnnotations
-	steps := []func(*gate.Decision) int{
-		func(d *gate.Decision) int {
+	steps := []func(*state.Decision) int{
+		func(d *state.Decision) int {
 			key, record := d.Rule.RecordKey(), d.Record.Short()
 			before, wanted := out.values[key]
 			if !wanted || record.Empty() {
@@ -40,9 +40,9 @@ func (p *planner) fit(out *annotations, decisions []gate.Decision) {
 			out.set(key, record.Encode())
 			return len(before) - len(out.values[key])
 		},
-		func(d *gate.Decision) int { return p.revert(out, d.Rule.Spec.CompletionAnnotation) },
-		func(d *gate.Decision) int { return p.lose(d, p.revert(out, d.Rule.MarkerKey())) },
-		func(d *gate.Decision) int { return p.lose(d, p.revert(out, d.Rule.RecordKey())) },
+		func(d *state.Decision) int { return p.revert(out, d.Rule.Spec.CompletionAnnotation) },
+		func(d *state.Decision) int { return p.lose(d, p.revert(out, d.Rule.MarkerKey())) },
+		func(d *state.Decision) int { return p.lose(d, p.revert(out, d.Rule.RecordKey())) },
 	}
 	for _, step := range steps {
 		for i := range decisions {
@@ -77,14 +77,14 @@ func (p *planner) revert(out *annotations, key string) int {
 }
 
 // lose notes that the node does not get what the operator needs to know of a decision later.
-func (p *planner) lose(d *gate.Decision, freed int) int {
+func (p *planner) lose(d *state.Decision, freed int) int {
 	if freed > 0 {
 		p.tell(&p.lost, d)
 	}
 	return freed
 }
 
-func (*planner) tell(set *map[types.UID]bool, d *gate.Decision) {
+func (*planner) tell(set *map[types.UID]bool, d *state.Decision) {
 	if *set == nil {
 		*set = map[types.UID]bool{}
 	}

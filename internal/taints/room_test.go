@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
 )
@@ -53,7 +53,7 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 				t.Errorf("a second pass writes %.500s", again.Patch)
 			}
 			after, _, _ := w.Pass(build.WrapNode(held).Condition(CNI, corev1.ConditionTrue, At(20)).Obj(), At(20))
-			if r, _ := gate.ReadRecord(after.Annotations[RecordKey]); len(after.Spec.Taints) > 0 || r.Released.IsZero() {
+			if r, _ := nodeview.ReadRecord(after.Annotations[RecordKey]); len(after.Spec.Taints) > 0 || r.Released.IsZero() {
 				t.Errorf("not released: %v %s", Formatted(after), after.Annotations[RecordKey])
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -73,7 +73,7 @@ type Known func(node *corev1.Node, uid string, taint *corev1.Taint) bool
 // doubtful reports whether a record may be from the creator of the node: it has the form in which admission writes
 // claims, and the taint is not known to be the rule's.
 func doubtful(node *corev1.Node, key string, known Known) bool {
-	r, _ := gate.ReadRecord(node.Annotations[key])
+	r, _ := nodeview.ReadRecord(node.Annotations[key])
 	if !r.Admitted() {
 		return false
 	}
@@ -117,7 +117,7 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, no
 // sweepClaim notes the taint of a record. A kubelet may register its node with a taint and a record in the form that
 // admission writes, of a rule that never was, or that never had this taint.
 func (s *Swept) sweepClaim(node *corev1.Node, key string, known Known) {
-	t, claims := gate.ClaimIn(node.Annotations[key])
+	t, claims := nodeview.ClaimIn(node.Annotations[key])
 	switch {
 	case !claims:
 	case known != nil && doubtful(node, key, known):
@@ -140,7 +140,7 @@ func (s *Swept) awaits(key, value string, set *ruleset.Set, until, now time.Time
 
 // sweepMark removes the annotation by which a deleted rule handed the node over for replacement.
 func (s *Swept) sweepMark(key, value string) {
-	r, _ := gate.ReadRecord(value)
+	r, _ := nodeview.ReadRecord(value)
 	if annotation, ok := marks(s.Node.Annotations, key, r.Mark); ok {
 		delete(s.Node.Annotations, annotation)
 	}
@@ -148,19 +148,19 @@ func (s *Swept) sweepMark(key, value string) {
 
 // sweepPublished keeps the record of a deleted rule until the condition that the rule published is removed.
 func (s *Swept) sweepPublished(key, value string) {
-	r, ok := gate.ReadRecord(value)
-	if !ok || !ruleset.Publishable(r.Published) || gate.Published(s.Node, r.Published) == nil {
+	r, ok := nodeview.ReadRecord(value)
+	if !ok || !ruleset.Publishable(r.Published) || nodeview.Published(s.Node, r.Published) == nil {
 		return
 	}
 	for other, v := range s.Node.Annotations {
 		if strings.HasPrefix(other, v1alpha1.RecordAnnotationPrefix) {
-			if o, _ := gate.ReadRecord(v); o.Published == r.Published {
+			if o, _ := nodeview.ReadRecord(v); o.Published == r.Published {
 				return
 			}
 		}
 	}
 	s.Published = append(s.Published, r.Published)
-	s.Node.Annotations[key] = gate.Record{Rule: r.Rule, Published: r.Published}.Encode()
+	s.Node.Annotations[key] = nodeview.Record{Rule: r.Rule, Published: r.Published}.Encode()
 }
 
 type markerValue struct {

@@ -32,7 +32,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 )
 
 // floor is the bare loop: it watches nodes, and sends one patch and one event for each whose taints are not as its
@@ -235,11 +235,11 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	for i := range f.pairs {
 		taint := corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule}
-		record := gate.Record{Rule: ruleName(i), Released: now}
+		record := nodeview.Record{Rule: ruleName(i), Released: now}
 		held := !f.holds(node, i)
 		if held {
 			want = append(want, taint)
-			record.Taint, record.Since = gate.FormatTaint(taint), now
+			record.Taint, record.Since = nodeview.FormatTaint(taint), now
 		}
 		if held != tainted(node, taint.Key) {
 			path := "/metadata/annotations/" + strings.ReplaceAll(floorRecordKey(i), "/", "~1")

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -208,7 +208,7 @@ func (w *World) step(name string, s Step, node *corev1.Node) *corev1.Node {
 }
 
 // states are what the rules say about the node, each as "rule State Reason".
-func states(decisions []gate.Decision) []string {
+func states(decisions []state.Decision) []string {
 	var out []string
 	for _, d := range decisions {
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", d.Rule.Name, d.State, d.Reason)))

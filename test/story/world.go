@@ -22,8 +22,10 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -174,7 +176,7 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 }
 
 // Decide decides as the node controller does.
-func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.Decision) {
+func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.Decision) {
 	w.t.Helper()
 	set := w.Set(now)
 	for _, r := range set.All() {
@@ -187,7 +189,7 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 	}, func(_ *corev1.Node, uid string, taint *corev1.Taint) bool {
 		return w.known[uid+taint.Key+string(taint.Effect)]
 	}, now)
-	override, _ := gate.OverrideOf(node, now)
+	override, _ := nodeview.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
@@ -206,7 +208,7 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []gate.D
 }
 
 // Pass is one pass over a node, and what the API server has made of it. A second pass must plan nothing.
-func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Outcome, []gate.Decision) {
+func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Outcome, []state.Decision) {
 	w.t.Helper()
 	before := node.DeepCopy()
 	w.Asked = false
@@ -275,7 +277,7 @@ func TryApply(t *testing.T, node *corev1.Node, patch []byte) (*corev1.Node, erro
 func Formatted(node *corev1.Node) []string {
 	var out []string
 	for _, t := range node.Spec.Taints {
-		out = append(out, gate.FormatTaint(t))
+		out = append(out, nodeview.FormatTaint(t))
 	}
 	return out
 }
@@ -289,7 +291,7 @@ func changesOf(o taints.Outcome) []string {
 			name = c.Rule.Name
 		}
 		if c.Taint.Key != "" {
-			taint = gate.FormatTaint(c.Taint)
+			taint = nodeview.FormatTaint(c.Taint)
 		}
 		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Operation, name, taint)))
 	}

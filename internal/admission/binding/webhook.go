@@ -20,7 +20,7 @@ import (
 	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -93,7 +93,7 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	var out []*ruleset.Rule
 	for _, rule := range w.Rules().All() {
 		if (rule.Mode == ruleset.Enforced || rule.Inert()) && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
-			rule.Taint != nil && rule.Matches(node.Labels) && gate.Find(node, rule.Taint) != nil {
+			rule.Taint != nil && rule.Matches(node.Labels) && nodeview.Find(node, rule.Taint) != nil {
 			out = append(out, rule)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -436,7 +436,7 @@ func (c *request) check(node *corev1.Node, pool string, rules []*v1alpha1.NodeRe
 		claims[strings.TrimPrefix(rule.Name, pool)] = record.Taint
 
 		// And the controller knows it for its own.
-		standing := gate.StateOf(ruleset.Compile(rule, nil, time.Now()), node, time.Now())
+		standing := nodeview.StateOf(ruleset.Compile(rule, nil, time.Now()), node, time.Now())
 		Expect(standing.Claimed).To(BeTrue())
 		Expect(standing.Released).To(BeFalse())
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/agent/checks"
 	"github.com/nodegate/nodegate/internal/agent/config"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -97,7 +97,7 @@ func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
 func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
 	for verdict, passes := range map[v1alpha1.HealthVerdict]bool{v1alpha1.HealthReady: true,
 		v1alpha1.HealthNotReady: false} {
-		record := gate.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict}
+		record := nodeview.Record{Rule: "r", Taint: "example.com/a=:NoSchedule", Health: verdict}
 		node := build.MakeNode("n").Annotation(v1alpha1.RecordAnnotationPrefix+"u1", record.Encode()).Obj()
 		check := checks.Rule(known{Object: node}, config.Rule{Name: "r", UID: "u1", Elsewhere: true})
 		if got, _ := check.Instant(); got.Passed != passes || got.FailOpen != "" {

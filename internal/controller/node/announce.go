@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -86,7 +88,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.Node) {
 	var names []string
 	for i := range p.left {
-		if t := gate.Find(written, &p.left[i]); t != nil {
+		if t := nodeview.Find(written, &p.left[i]); t != nil {
 			names = append(names, t.Key+":"+string(t.Effect))
 		}
 	}
@@ -156,14 +158,18 @@ func (p *pass) note(c *taints.Change, rule string) note {
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
-		return guardNote(warning, gate.GuardBegan(c.Decision), p.missing(c.Rule))
+		return guardNote(warning, guard.Began(c.Rule, &c.Decision.Hold), p.missing(c.Rule))
 	case taints.GuardEnded:
-		return guardNote(warning, gate.GuardEnded(c.Decision, p.why(c)), p.missing(c.Rule))
+		why := ""
+		if d := c.Decision; c.Rule.Mode != ruleset.Enforced || !d.Was.Matches || d.Reason == state.ReasonOverrideRelease {
+			why = p.why(c)
+		}
+		return guardNote(warning, guard.Ended(c.Rule, &c.Decision.Hold, why), p.missing(c.Rule))
 	}
-	return guardNote(normal, gate.GuardDropped(c.Decision), p.why(c))
+	return guardNote(normal, guard.Dropped(c.Rule), p.why(c))
 }
 
-func guardNote(eventType string, e gate.GuardEvent, why string) note {
+func guardNote(eventType string, e guard.Event, why string) note {
 	return note{eventType, e.Reason, e.Action, e.Text, why}
 }
 
@@ -192,15 +198,15 @@ func (p *pass) why(c *taints.Change) string {
 		return "the rule no longer selects the node"
 	case c.Rule.Mode == ruleset.DryRun:
 		return "the rule is in dry-run"
-	case d.Reason == gate.ReasonOverrideHold, d.Reason == gate.ReasonOverrideRelease:
+	case d.Reason == state.ReasonOverrideHold, d.Reason == state.ReasonOverrideRelease:
 		return "the node has the annotation " + v1alpha1.OverrideAnnotation
-	case d.Reason == gate.ReasonTimedOut:
+	case d.Reason == state.ReasonTimedOut:
 		return "its timeout has ended"
-	case d.Reason == gate.ReasonCompleted:
+	case d.Reason == state.ReasonCompleted:
 		return "the node has completed it"
-	case d.Reason == gate.ReasonReadyWindow:
+	case d.Reason == state.ReasonReadyWindow:
 		return "it has not been ready for readySeconds yet"
-	case d.Reason == gate.ReasonMinimumHold:
+	case d.Reason == state.ReasonMinimumHold:
 		return "the node is younger than minimumHoldSeconds"
 	case c.Operation == taints.Removed && d.Claim:
 		return "the rule has another taint now"

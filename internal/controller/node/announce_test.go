@@ -12,8 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -28,11 +29,11 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 	for i := range 20 {
 		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(),
 			nil, p.now)
-		d := gate.Decision{Rule: rule, Was: gate.State{Matches: true, HasRecord: true}, Reason: gate.ReasonMinimumHold}
+		d := state.Decision{Rule: rule, Was: nodeview.State{Matches: true, HasRecord: true}, Reason: state.ReasonMinimumHold}
 		p.decisions = append(p.decisions, d)
 		operation := taints.Added
 		if i == 19 {
-			operation, d.Reason, d.Claim = taints.Removed, gate.ReasonEvidenceMissing, true
+			operation, d.Reason, d.Claim = taints.Removed, state.ReasonEvidenceMissing, true
 		}
 		outcome.Changes = append(outcome.Changes, taints.Change{Operation: operation, Rule: rule, Decision: &d,
 			Taint: corev1.Taint{Key: fmt.Sprintf("t%d", i), Effect: corev1.TaintEffectNoSchedule}})

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -59,7 +59,7 @@ func settled(rules, publishing int) (*Reconciler, *corev1.Node) {
 		made := build.MakeRule(fmt.Sprintf("rule-%d", i)).
 			UID(fmt.Sprintf("7b6d7b0e-6d3c-4a7e-9d5e-0123456789%02d", i)).Selector(pool, "a").Condition(condition).
 			Taint(fmt.Sprintf("readiness.k8s.io/taint-%d", i), "pending", corev1.TaintEffectNoSchedule)
-		record := gate.Record{Rule: made.Name}
+		record := nodeview.Record{Rule: made.Name}
 		if i < publishing {
 			made.Publish(published(i)).MaxUnavailable("1")
 			record.Published = published(i)

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -68,7 +68,7 @@ var (
 	startupResults = fleet.NewCounterByRule("node_readiness_startups_total",
 		"Starts of nodes under a rule that have ended, by result: ready, timed_out, deleted, or excluded if the node "+
 			"was overridden, suspended or labelled late.", fleet.Label{Name: "result",
-			Values: []string{string(gate.Ready), string(gate.TimedOut), deleted, string(gate.Excluded)}})
+			Values: []string{string(state.Ready), string(state.TimedOut), deleted, string(state.Excluded)}})
 	startupObjective = fleet.NewCounterByRule("node_readiness_startup_objective_total",
 		"Starts of nodes under a rule, by whether the node was released within --startup-objective.",
 		fleet.Label{Name: "met", Values: slices.Collect(maps.Values(met))})

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -24,11 +25,11 @@ import (
 // once: a rule may be frozen by now.
 func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, outcome taints.Outcome) (reconcile.Result,
 	error) {
-	p.changes = slices.DeleteFunc(p.changes, func(c gate.ConditionChange) bool {
+	p.changes = slices.DeleteFunc(p.changes, func(c publish.ConditionChange) bool {
 		if c.Rule == nil || c.Remove || !outcome.Full[c.Rule.UID] {
 			return false
 		}
-		record, _ := gate.ReadRecord(node.Annotations[c.Rule.RecordKey()])
+		record, _ := nodeview.ReadRecord(node.Annotations[c.Rule.RecordKey()])
 		return record.Published != c.Type // the condition would stay after the rule
 	})
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
@@ -43,7 +44,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 		r.record(p, node, outcome, &last.failure)
 		return reconcile.Result{}, tooEarly(last)
 	}
-	if !gate.SameConditions(p.changes, p.node, node) { // node is newer than what was decided about
+	if !publish.SameConditions(p.changes, p.node, node) { // node is newer than what was decided about
 		conflicts.Inc()
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
@@ -74,7 +75,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 
 // publish writes the conditions that rules publish in one patch, and returns the node as it is then.
 func (r *Reconciler) publish(ctx context.Context, p *pass, node *corev1.Node) (*corev1.Node, error) {
-	body, err := gate.ConditionsPatch(node, p.changes, p.now)
+	body, err := publish.ConditionsPatch(node, p.changes, p.now)
 	if err != nil {
 		return nil, err
 	}

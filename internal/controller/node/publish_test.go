@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -47,7 +47,7 @@ var _ = Describe("A rule that publishes a condition", func() {
 
 		forged := build.WrapNode(w.node("odd")).Condition(verdictType, "\xffFalse", w.clock.Now()).
 			Reason(verdictType, "NodegateRuleForged", "").Obj()
-		d := &gate.Decision{Rule: w.Fleet.Rules().Rule(rule.UID)}
+		d := &state.Decision{Rule: w.Fleet.Rules().Rule(rule.UID)}
 		Expect(publishedStatus(d, forged)).To(Equal(corev1.ConditionUnknown), "it becomes a label of a metric")
 	})
 

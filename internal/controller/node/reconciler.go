@@ -23,9 +23,12 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -90,10 +93,10 @@ type pass struct {
 	now       time.Time
 	swept     taints.Swept
 	left      []corev1.Taint // by records that another client may have written
-	decisions []gate.Decision
+	decisions []state.Decision
 	reserved  []*ruleset.Rule
 	recheck   time.Time
-	changes   []gate.ConditionChange // of the conditions that rules publish
+	changes   []publish.ConditionChange // of the conditions that rules publish
 	evidence  *evidence.Gathered
 	pods      []corev1.Pod // of the node, if listed
 	errPods   error
@@ -146,7 +149,7 @@ func (r *Reconciler) known(node *corev1.Node, uid string, taint *corev1.Taint) b
 
 // decide makes the decisions of all rules that concern the node, with one time for all.
 func (r *Reconciler) decide(ctx context.Context, p *pass) {
-	override, err := gate.OverrideOf(p.node, p.now)
+	override, err := nodeview.OverrideOf(p.node, p.now)
 	if err != nil {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: the override is "+
 			"ignored", err)
@@ -205,7 +208,7 @@ func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *rules
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &evidence.Gathered{}}
 	r.Evidence.Peek(p.set, node.Name, p.evidence)
 	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
-	i := slices.IndexFunc(decisions, func(d gate.Decision) bool { return d.Rule == rule })
+	i := slices.IndexFunc(decisions, func(d state.Decision) bool { return d.Rule == rule })
 	return i >= 0 && decisions[i].Expired && p.errLive == nil
 }
 

@@ -13,7 +13,10 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/publish"
+	"github.com/nodegate/nodegate/internal/replace"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -29,22 +32,22 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	for i := range p.decisions {
 		d, v := &p.decisions[i], &p.decisions[i].Verdict
-		if d.State == "" && failed == nil && !gate.Leftover(d.Rule, node) && !gate.Marked(d.Rule, node) {
+		if d.State == "" && failed == nil && !nodeview.Leftover(d.Rule, node) && !nodeview.Marked(d.Rule, node) {
 			continue
 		}
 		e := fleet.Entry{
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 			// When this turns false, the rule takes its mark back.
-			Expired: d.Expired && failed == nil && gate.Replaceable(d.Rule, node, p.now),
+			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now),
 			Outcome: fleet.Outcome{
-				State: d.State, Reason: d.Reason, Present: gate.Find(node, d.Rule.Taint) != nil,
+				State: d.State, Reason: d.Reason, Present: nodeview.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, d.Unprobed),
 				Published: publishedStatus(d, node), WouldClaim: d.WouldClaim,
 				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			},
 		}
 		if node != p.node {
-			current := gate.StateOf(d.Rule, node, p.now)
+			current := nodeview.StateOf(d.Rule, node, p.now)
 			e.Current = &current
 		}
 		if d.State != "" {
@@ -68,7 +71,7 @@ func (p *pass) failed(e *fleet.Entry, why *failure) {
 		return
 	}
 	if why.publishers {
-		if !slices.ContainsFunc(p.changes, func(c gate.ConditionChange) bool { return c.Rule == e.Rule }) {
+		if !slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool { return c.Rule == e.Rule }) {
 			return
 		}
 		if e.PublishProblem = why.message; e.Rule.Taint != nil {
@@ -97,11 +100,11 @@ func results(of []evidence.Result) (
 }
 
 // publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
-func publishedStatus(d *gate.Decision, node *corev1.Node) corev1.ConditionStatus {
+func publishedStatus(d *state.Decision, node *corev1.Node) corev1.ConditionStatus {
 	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
 		return ""
 	}
-	if c := gate.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
+	if c := nodeview.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
 		return condition.StatusOf(c)
 	}
 	return ""

@@ -15,7 +15,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/publish"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -200,7 +201,7 @@ func tooEarly(last *retry) error { return fmt.Errorf("too early for a retry afte
 
 // unwritten says of a patch what it was to change. The times in records are different at each try. The states of the
 // node are part of it, because a rule without a taint changes only its record.
-func unwritten(decisions []gate.Decision, changes []taints.Change) string {
+func unwritten(decisions []state.Decision, changes []taints.Change) string {
 	var b strings.Builder
 	for i := range changes {
 		c := &changes[i]
@@ -219,7 +220,7 @@ func unwritten(decisions []gate.Decision, changes []taints.Change) string {
 }
 
 // unpublished says which conditions were to be written.
-func unpublished(changes []gate.ConditionChange) string {
+func unpublished(changes []publish.ConditionChange) string {
 	var b strings.Builder
 	b.WriteString("conditions\n")
 	for i := range changes {

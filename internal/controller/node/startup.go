@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // deleted is the result of a start that ended because the node was deleted.
@@ -43,7 +43,7 @@ type start struct {
 }
 
 // observe updates the accounts of a node that is starting.
-func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, now time.Time) {
+func (s *startups) observe(node *corev1.Node, decisions []state.Decision, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.led.IsZero() {
@@ -56,7 +56,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, now tim
 	}
 	for i := range decisions {
 		d := &decisions[i]
-		if d.Startup == gate.NotStarting {
+		if d.Startup == state.NotStarting {
 			continue
 		}
 		if of == nil {
@@ -77,7 +77,7 @@ func (s *startups) observe(node *corev1.Node, decisions []gate.Decision, now tim
 }
 
 // settle counts the starts that the decisions about a node have ended. The decisions must be on the node.
-func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Decision, wrote bool, now time.Time) {
+func (s *startups) settle(node string, rules *ruleset.Set, decisions []state.Decision, wrote bool, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	of := s.nodes[node]
@@ -96,7 +96,7 @@ func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Deci
 			continue
 		}
 		delete(left, d.Rule.UID)
-		if d.Startup == gate.Starting {
+		if d.Startup == state.Starting {
 			if d.Record.Missed && !a.missed {
 				a.missed = true
 				startupObjective.WithLabelValues(d.Rule.Name, met[false]).Inc()
@@ -110,7 +110,7 @@ func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Deci
 	}
 	for uid := range left { // the rule is gone, or does not select the node any more
 		if rule := rules.Rule(uid); rule != nil && rule.Mode == ruleset.Enforced {
-			of.accounts[uid].count(string(gate.Excluded), s.objective, now)
+			of.accounts[uid].count(string(state.Excluded), s.objective, now)
 		}
 		delete(of.accounts, uid)
 	}
@@ -121,9 +121,9 @@ func (s *startups) settle(node string, rules *ruleset.Set, decisions []gate.Deci
 
 // resultOf reports whether a decision ends a start, and the result, which is empty if it is not counted. A rule that is
 // suspended, in dry-run or frozen ends no start. When it is in force again, the node counts as existing.
-func resultOf(d *gate.Decision) (result string, over bool) {
+func resultOf(d *state.Decision) (result string, over bool) {
 	switch was := &d.Was; {
-	case d.Startup != gate.NotStarting:
+	case d.Startup != state.NotStarting:
 		return string(d.Startup), true
 	case d.Rule.Mode == ruleset.Deleting:
 		return "", true
@@ -131,10 +131,10 @@ func resultOf(d *gate.Decision) (result string, over bool) {
 		return "", false
 	case was.Completed || was.Record.Started() && !was.Record.Existing:
 		return "", true // the patch was carried out although its answer was lost, or a former leader's was
-	case was.Matches && gate.Holds(d.Rule) && !was.Existing && !d.Record.Existing:
+	case was.Matches && state.Holds(d.Rule) && !was.Existing && !d.Record.Existing:
 		return "", false // the pods could not be listed: whether the node was in service is not known yet
 	}
-	return string(gate.Excluded), true
+	return string(state.Excluded), true
 }
 
 // forgetNode counts the starts of a deleted node.
@@ -216,10 +216,10 @@ func (a *account) count(result string, objective time.Duration, now time.Time) {
 	}
 	rule := a.rule.Name
 	startupResults.WithLabelValues(rule, result).Inc()
-	if result == string(gate.Excluded) {
+	if result == string(state.Excluded) {
 		return
 	}
-	ready := result == string(gate.Ready)
+	ready := result == string(state.Ready)
 	if ready {
 		startupDuration.WithLabelValues(rule).Observe(max(0, now.Sub(a.created).Seconds()))
 	}

@@ -15,7 +15,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // TestMassFailures has each step say, at a second, how many nodes a cause has, and what is reported then.
@@ -86,7 +87,7 @@ var _ = Describe("Evidence that says less than it seems to", func() {
 	It("is reported once, and stands in the condition Ready for as long as it is so", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		look := func(warning string) {
-			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Warning: warning})
+			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: state.ReasonEvidenceHolds, Warning: warning})
 			d.step(time.Minute)
 			Expect(d.reconcile()).To(BeZero())
 			d.takeOver()
@@ -121,17 +122,17 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 	It("are one event on the rule", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"), node("c"), node("d"))
 		unready := func(i int) {
-			standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
+			standing := nodeview.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 			standing.Released = true
 			d.Fleet.Record(d.nodes[i], []fleet.Entry{{
 				Rule: d.compiled, Current: &standing,
-				Outcome: fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing},
+				Outcome: fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: state.ReasonEvidenceMissing},
 				Missing: fleet.Missing{Results: []v1alpha1.ConditionEvaluationResult{
 					{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}},
 			}}, d.clock.Now())
 		}
 		for i := range d.nodes {
-			d.saw(i, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+			d.saw(i, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		}
 		d.reconcile()
 		Expect(d.events()).To(BeEmpty())
@@ -156,10 +157,10 @@ var _ = Describe("Nodes in service that turn unready together", func() {
 		d := newDesk(ctx, network().Suspend(true), node("a"), node("b"), node("c"))
 		look := func() {
 			for i := range d.nodes {
-				standing := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
+				standing := nodeview.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 				d.Fleet.Record(d.nodes[i], []fleet.Entry{{
 					Rule: d.compiled, Current: &standing,
-					Outcome: fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonUnreadyWindow},
+					Outcome: fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonUnreadyWindow},
 					Missing: fleet.Missing{Results: []v1alpha1.ConditionEvaluationResult{
 						{Type: "example.com/Ready", CurrentStatus: "Unknown", RequiredStatus: "True"}}},
 				}}, d.clock.Now())

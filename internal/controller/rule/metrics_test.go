@@ -17,7 +17,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -60,7 +60,7 @@ func TestNodesByState(t *testing.T) {
 		}
 		var entries []fleet.Entry
 		for _, r := range rules {
-			current := gate.StateOf(r, node, now)
+			current := nodeview.StateOf(r, node, now)
 			entries = append(entries, fleet.Entry{Rule: r, Current: &current,
 				Outcome: fleet.Outcome{State: s.state, Present: s.present}})
 		}
@@ -106,7 +106,7 @@ func TestHolds(t *testing.T) {
 	either := ruleset.Compile(build.MakeRule("any").UID("a").Created(start).Selector("pool", "a").AnyOf().
 		Condition("example.com/Ready").Taint("readiness.k8s.io/any", "", "NoSchedule").Obj(), nil, start)
 	record := func(node *corev1.Node, of *ruleset.Rule, state v1alpha1.NodeState, at time.Duration, missing ...string) {
-		current := gate.StateOf(of, node, start.Add(at))
+		current := nodeview.StateOf(of, node, start.Add(at))
 		e := fleet.Entry{Rule: of, Current: &current, Outcome: fleet.Outcome{State: state}}
 		for _, c := range of.Spec.Conditions {
 			status := v1alpha1.ConditionTrue
@@ -118,7 +118,7 @@ func TestHolds(t *testing.T) {
 		}
 		f.Record(node, []fleet.Entry{e}, start.Add(at))
 	}
-	node := func(name string, at time.Duration, rec *gate.Record) *corev1.Node {
+	node := func(name string, at time.Duration, rec *nodeview.Record) *corev1.Node {
 		n := build.MakeNode(name).UID(name).Created(start.Add(at)).Label("pool", "a")
 		if rec != nil {
 			n.Annotation(r.RecordKey(), rec.Encode())
@@ -144,8 +144,8 @@ node_readiness_oldest_hold_seconds{rule="net"} %d
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	claim := &gate.Record{Taint: "readiness.k8s.io/net=:NoSchedule"}
-	claimed := &gate.Record{Taint: claim.Taint, Since: metav1.NewTime(start.Add(40 * time.Minute))}
+	claim := &nodeview.Record{Taint: "readiness.k8s.io/net=:NoSchedule"}
+	claimed := &nodeview.Record{Taint: claim.Taint, Since: metav1.NewTime(start.Add(40 * time.Minute))}
 	byController, byPolicy := node("c", 30*time.Minute, claimed), node("p", 20*time.Minute, claim)
 	f.SetRules(ruleset.NewSet(r, either), nil, start)
 	expect("no nodes", 0, 0, 0)
@@ -157,7 +157,7 @@ node_readiness_oldest_hold_seconds{rule="net"} %d
 	expect("released", 20*60, 1, 1)
 	record(byController, r, v1alpha1.NodeStateFailed, 55*time.Minute, "example.com/Ready")
 	expect("the taint is not on the node that could not be written", 0, 0, 0)
-	untimed := node("l", 0, &gate.Record{Taint: claim.Taint, Late: true})
+	untimed := node("l", 0, &nodeview.Record{Taint: claim.Taint, Late: true})
 	record(untimed, r, v1alpha1.NodeStateHeld, 50*time.Minute)
 	record(untimed, r, v1alpha1.NodeStateHeld, 58*time.Minute)
 	expect("labelled later: held since it was first seen", 10*60, 0, 0)

@@ -26,8 +26,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
 )
@@ -162,7 +162,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
 		return reconcile.Result{}, nil
 	}
-	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return gate.Leftover(compiled, n) })
+	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return nodeview.Leftover(compiled, n) })
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -352,7 +352,7 @@ func (r *Reconciler) inherited(ctx context.Context, rule *ruleset.Rule) ([]strin
 	}
 	return r.nodesWith(ctx, func(n *corev1.Node) bool {
 		_, inherited := rule.Inherited[n.Name]
-		return inherited && !rule.Matches(n.Labels) && gate.Find(n, rule.Taint) != nil
+		return inherited && !rule.Matches(n.Labels) && nodeview.Find(n, rule.Taint) != nil
 	})
 }
 

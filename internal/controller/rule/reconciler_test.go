@@ -26,8 +26,9 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -106,7 +107,7 @@ func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
 }
 
 func (d *desk) record(i int, o fleet.Outcome) {
-	current := gate.StateOf(d.compiled, d.nodes[i], d.clock.Now())
+	current := nodeview.StateOf(d.compiled, d.nodes[i], d.clock.Now())
 	d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &current, Outcome: o}}, d.clock.Now())
 }
 
@@ -142,8 +143,8 @@ var _ = Describe("A rule", func() {
 	It("gets its finalizer and its first status in one go, and no second one when nothing changes",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network(), node("a"), node("b"))
-			d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
-			d.saw(1, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+			d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+			d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 			Expect(d.reconcile()).To(BeZero())
 			Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
 			Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
@@ -183,16 +184,16 @@ var _ = Describe("A rule", func() {
 
 	It("is written at most once in two seconds, and never before the first full pass", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"))
-		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().Status.Conditions).To(BeEmpty(), "one node has not been looked at")
-		d.saw(1, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+		d.saw(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
 		d.takeOver()
 
 		d.step(500 * time.Millisecond)
-		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		Expect(d.reconcile().RequeueAfter).To(Equal(1500 * time.Millisecond))
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(2))
 		d.step(1500 * time.Millisecond)
@@ -202,19 +203,19 @@ var _ = Describe("A rule", func() {
 
 	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
-		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 		d.reconcile()
 		before := d.read().ResourceVersion
 		d.step(time.Hour)
 		d.restart()
-		d.saw(0, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 		d.reconcile()
 		Expect(d.read().ResourceVersion).To(Equal(before))
 	})
 
 	It("says of an edit that it is in force at once, and of the nodes when all were looked at", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
-		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.reconcile()
 		d.read().Spec.Timeout = &v1alpha1.Timeout{Seconds: new(int32(60))}
 		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
@@ -229,7 +230,7 @@ var _ = Describe("A rule", func() {
 				Equal([]any{metav1.ConditionTrue, generation, generation}))
 		}
 		report(1)
-		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		report(2)
 	})
 
@@ -268,7 +269,7 @@ var _ = Describe("A rule", func() {
 
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"))
-		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonDryRun, WouldClaim: true, Risky: true})
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})
 		d.reconcile()
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
@@ -283,7 +284,7 @@ var _ = Describe("A rule", func() {
 
 	It("says why its condition cannot be published, and what to set", func(ctx context.Context) {
 		d := newDesk(ctx, network().Publish("example.com/Verdict"), node("a"))
-		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: gate.ReasonEvidenceMissing, Present: true,
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: state.ReasonEvidenceMissing, Present: true,
 			PublishProblem: "it is forbidden"})
 		d.reconcile()
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(1))
@@ -298,7 +299,7 @@ var _ = Describe("A rule", func() {
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
 			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
-			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: gate.ReasonOverBudget, Shared: true})
+			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
 			Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
@@ -310,7 +311,7 @@ var _ = Describe("A rule", func() {
 			d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))
 			const taken = "condition example.com/Ready is published by the older rule first"
 			for i := range 2 {
-				d.record(i, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: gate.ReasonEvidenceHolds, Displaced: taken,
+				d.record(i, fleet.Outcome{State: v1alpha1.NodeStateReady, Reason: state.ReasonEvidenceHolds, Displaced: taken,
 					Shared: i == 0})
 			}
 			d.reconcile()
@@ -327,7 +328,7 @@ var _ = Describe("A rule", func() {
 		d := newDesk(ctx, network())
 		for i := range 5000 {
 			d.nodes = append(d.nodes, node(fmt.Sprintf("ip-10-0-%03d-%03d.eu-central-1.compute.internal", i/250, i%250)))
-			d.saw(i, v1alpha1.NodeStateHeld, gate.ReasonEvidenceMissing)
+			d.saw(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 		}
 		d.reconcile()
 		raw, err := json.Marshal(d.read())
@@ -389,7 +390,7 @@ var _ = Describe("A rule", func() {
 var _ = Describe("A deleted rule", func() {
 	deleted := func(ctx context.Context, left bool) *desk {
 		d := newDesk(ctx, network(), node("a"))
-		d.saw(0, v1alpha1.NodeStateReady, gate.ReasonEvidenceHolds)
+		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.reconcile()
 		if left {
 			d.nodes[0].Annotations = map[string]string{v1alpha1.RecordAnnotationPrefix + string(d.rule.UID): "{}"}

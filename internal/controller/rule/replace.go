@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 )
@@ -64,7 +65,7 @@ type search struct {
 func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	compiled *ruleset.Rule) time.Duration {
 	now := r.Clock.Now()
-	allowance := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
+	allowance := replace.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
 	exhausted := 0.0
 	if allowance.Exhausted {
 		exhausted = 1
@@ -137,7 +138,7 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 		if handed(compiled, node) { // a remediator has removed the annotation: marking the node again counts
 			uid = ""
 		}
-		a := gate.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, uid, now)
+		a := replace.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, uid, now)
 		if marked(compiled, node) || a.Exhausted || a.Next.After(now) {
 			continue
 		}
@@ -162,7 +163,7 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 		return false, client.IgnoreNotFound(err)
 	}
 	if node.UID != cached.UID || node.ResourceVersion != cached.ResourceVersion ||
-		!gate.Replaceable(compiled, node, r.Clock.Now()) {
+		!replace.Replaceable(compiled, node, r.Clock.Now()) {
 		return false, nil
 	}
 	pods, err := sources.ListPods(ctx, r.Live, node.Name)
@@ -228,7 +229,7 @@ func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if s == nil {
 		s = &v1alpha1.ReplacementStatus{}
 	}
-	if i := gate.Replaced(s, node.UID); i >= 0 && !again {
+	if i := replace.Replaced(s, node.UID); i >= 0 && !again {
 		s.Last = slices.Delete(s.Last, i, i+1)
 	}
 	s.Last = append(s.Last, v1alpha1.Replacement{NodeName: node.Name, NodeUID: node.UID, Method: method,
@@ -240,7 +241,7 @@ func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 			rule.Name, err)
 	}
 	statusWrites.Inc()
-	if gate.Replaced(rule.Status.Replacements, node.UID) < 0 {
+	if replace.Replaced(rule.Status.Replacements, node.UID) < 0 {
 		return fmt.Errorf("the API server does not keep status.replacements of rule %q: update the "+
 			"CustomResourceDefinition", rule.Name)
 	}
@@ -255,7 +256,7 @@ func marked(compiled *ruleset.Rule, node *corev1.Node) bool {
 
 // handed reports whether the rule has marked the node, now or before.
 func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
-	record, _ := gate.ReadRecord(node.Annotations[compiled.RecordKey()])
+	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
 	return record.Handed
 }
 
@@ -263,8 +264,8 @@ func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
 // annotation in the rule's record, so that the node controller removes it when the node does not qualify any more.
 func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node) error {
 	a := compiled.Spec.Timeout.Replace.Annotation
-	record, _ := gate.ReadRecord(node.Annotations[compiled.RecordKey()])
-	record.Mark, record.Handed = gate.MarkOf(compiled), true
+	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
+	record.Mark, record.Handed = replace.MarkOf(compiled), true
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID,
 		"resourceVersion": node.ResourceVersion, "annotations": map[string]string{a.Key: a.ValueOrDefault(),
 			compiled.RecordKey(): record.Encode()}}})

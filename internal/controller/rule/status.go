@@ -15,8 +15,8 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
 )
@@ -59,7 +59,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		FailedNodes:        keepFailures(rule.Status.FailedNodes, m.Failed),
 		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
 		Truncated:          m.Truncated,
-		Replacements:       gate.ReplacementsAt(rule.Status.Replacements, rule.Generation, m.ReadyAt, now),
+		Replacements:       replace.ReplacementsAt(rule.Status.Replacements, rule.Generation, m.ReadyAt, now),
 	}
 	s.Conditions = append(s.Conditions, rule.Status.Conditions...)
 	generation := rule.Generation
@@ -95,7 +95,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	if t := m.Rule.Spec.Timeout; !t.Replaces() {
 		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionReplacing)
 	} else {
-		a := gate.AllowanceOf(t.Replace, s.Replacements, rule.Generation, "", now)
+		a := replace.AllowanceOf(t.Replace, s.Replacements, rule.Generation, "", now)
 		replacingCondition(m, a.Exhausted, set)
 	}
 	switch r := m.Rule; {

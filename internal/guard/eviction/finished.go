@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -29,7 +29,7 @@ type endedGuard struct {
 
 // endedOn returns the ended guard of a rule from the node's record, or false if the record has none.
 func endedOn(node *corev1.Node, rule *ruleset.Rule, now time.Time) (endedGuard, bool) {
-	at := gate.StateOf(rule, node, now).Record.GuardEnded
+	at := nodeview.StateOf(rule, node, now).Record.GuardEnded
 	return endedGuard{node.UID, rule.UID, at.UTC()}, !at.IsZero()
 }
 

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/internal/evidence/condition"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
@@ -81,12 +80,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	active, ended, frozen := r.guards(node)
 	switch {
-	case active && gate.EvictsPods(node):
+	case active && guard.EvictsPods(node):
 		r.finish(node, ended) // when the other guard ends, all that is due is evicted
 		return r.watch(ctx, node)
-	case active || len(ended) == 0 || !gate.Evicts(node):
+	case active || len(ended) == 0 || !guard.Evicts(node):
 		r.finish(node, ended)
-		if frozen && gate.Evicts(node) { // no change of the node tells when the rule is in force again
+		if frozen && guard.Evicts(node) { // no change of the node tells when the rule is in force again
 			return reconcile.Result{RequeueAfter: watchEvery}, nil
 		}
 		return reconcile.Result{}, nil
@@ -107,9 +106,9 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {
 		switch guard.HoldOn(rule, node, now).State {
-		case gate.HoldActive:
+		case guard.HoldActive:
 			active = true
-		case gate.HoldEnded, gate.HoldEnding:
+		case guard.HoldEnded, guard.HoldEnding:
 			if rule.Inert() {
 				frozen = true
 			} else {
@@ -194,7 +193,7 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 		return apierrors.IsNotFound(err)
 	}
 	hold := guard.HoldOn(rule, now, r.Clock.Now()).State
-	return now.UID != node.UID || hold != gate.HoldEnded && hold != gate.HoldEnding
+	return now.UID != node.UID || hold != guard.HoldEnded && hold != guard.HoldEnding
 }
 
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
@@ -267,7 +266,7 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		d := guard.Decide(&guard.Request{
 			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.Clock.Now(),
 		})
-		if d.Rule != nil && d.Hold.State == gate.HoldActive && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
+		if d.Rule != nil && d.Hold.State == guard.HoldActive && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)
 			break
 		}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -77,7 +77,7 @@ func (w *world) rules(rules ...*build.RuleWrapper) {
 // recorded writes the record of the guard: since the start, and ended at a second, or not with 0.
 func (w *world) recorded(ended int) *corev1.Node {
 	GinkgoHelper()
-	record := gate.Record{GuardedSince: metav1.NewTime(w.start)}
+	record := nodeview.Record{GuardedSince: metav1.NewTime(w.start)}
 	if ended > 0 {
 		record.GuardEnded = metav1.NewTime(w.start.Add(time.Duration(ended) * time.Second))
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -79,7 +79,7 @@ type denial struct {
 	node    *corev1.Node
 	rule    *ruleset.Rule
 	message string
-	hold    gate.Hold // the zero value in a rehearsal
+	hold    guard.Hold // the zero value in a rehearsal
 	late    bool
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/readiness"
 )
@@ -88,7 +88,7 @@ func nodeOf(node *corev1.Node, d *explain.Decided, known explain.Evidence, faile
 	c := condition.Find(node, string(corev1.NodeReady))
 	n.NotReady = c == nil || c.Status != corev1.ConditionTrue
 	if value, ok := node.Annotations[v1alpha1.OverrideAnnotation]; ok {
-		o, err := gate.OverrideOf(node, now)
+		o, err := nodeview.OverrideOf(node, now)
 		n.Override = &Note{Value: value, Since: annotatedAt(node, v1alpha1.OverrideAnnotation), Until: seconds(o.Until)}
 		if err != nil {
 			n.Problem = err.Error()
@@ -117,7 +117,8 @@ func nodeOf(node *corev1.Node, d *explain.Decided, known explain.Evidence, faile
 
 func pairOf(node *corev1.Node, all *explain.Decided, i int, known explain.Evidence) Pair {
 	d, verdict := &all.Decisions[i], &all.Decisions[i].Verdict
-	p := Pair{Rule: d.Rule.Name, State: string(d.State), Reason: d.Reason, New: d.Was.Fresh(), Since: seconds(verdict.Changed)}
+	p := Pair{Rule: d.Rule.Name, State: string(d.State), Reason: d.Reason,
+		New: d.Was.Fresh(&d.Was.Record), Since: seconds(verdict.Changed)}
 	unread := slices.ContainsFunc(d.Rule.Requirements, func(r evidence.Requirement) bool { return known.Unread(&r) != "" })
 	switch {
 	case all.Holds(i, node):

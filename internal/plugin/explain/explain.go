@@ -19,10 +19,12 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -65,7 +67,7 @@ type explainer struct {
 	*World
 	node    *corev1.Node
 	all     *Decided
-	d       *gate.Decision
+	d       *state.Decision
 	verdict *readiness.Verdict
 }
 
@@ -187,7 +189,7 @@ type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
 func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time,
 	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
 ) *Decided {
-	override, _ := gate.OverrideOf(node, now) // an override that cannot be read is ignored
+	override, _ := nodeview.OverrideOf(node, now) // an override that cannot be read is ignored
 	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, nil, now)
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &evidence.Gathered{}, Override: override, Now: now,
@@ -230,7 +232,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	r := report.RuleExplanation{
 		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason,
 		Policy: v1alpha1.ConditionPolicyAllOf, ReleasedAt: report.Time(x.d.Was.Record.FirstReady()),
-		New:      x.d.Was.Fresh(),
+		New:      x.d.Was.Fresh(&x.d.Was.Record),
 		Problems: problems(rule),
 	}
 	if rule.Spec.AnyOf() {
@@ -242,7 +244,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		r.Evidence, unread = x.evidence(reported)
 	}
 	switch x.d.Reason {
-	case gate.ReasonOverrideHold, gate.ReasonOverrideRelease, gate.ReasonCompleted, gate.ReasonNotInForce:
+	case state.ReasonOverrideHold, state.ReasonOverrideRelease, state.ReasonCompleted, state.ReasonNotInForce:
 		unread = false // the evidence makes no difference
 	}
 	r.Taint = x.taint(unread)
@@ -255,7 +257,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	}
 	if !unread {
 		r.Message, r.Guard, r.Deadlines = message(x.d, x.verdict, x.Now), x.guard(), x.deadlines()
-		if s := x.stored(); x.d.Reason == gate.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
+		if s := x.stored(); x.d.Reason == state.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
 			s.Status.Limit.Deleted > 0 {
 			r.Message += fmt.Sprintf("; %d of these were deleted while they were held, and count until new nodes become "+
 				"ready: find out what deletes nodes, or raise maxUnavailable", s.Status.Limit.Deleted)
@@ -271,13 +273,13 @@ func (x *explainer) rule() report.RuleExplanation {
 }
 
 // published returns the node condition that the rule publishes, as it is on the node.
-func published(d *gate.Decision, node *corev1.Node) *report.Published {
+func published(d *state.Decision, node *corev1.Node) *report.Published {
 	t := d.Rule.Spec.Publishes()
 	if t == "" || !d.Was.Matches {
 		return nil
 	}
 	p := &report.Published{Type: t, Problem: d.Unpublished}
-	if c := gate.Published(node, t); c != nil && p.Problem == "" {
+	if c := nodeview.Published(node, t); c != nil && p.Problem == "" {
 		p.Status, p.Reason = string(c.Status), c.Reason
 	}
 	return p
@@ -349,12 +351,12 @@ func override(node *corev1.Node, now time.Time) *report.Override {
 	if !ok {
 		return nil
 	}
-	o, err := gate.OverrideOf(node, now)
+	o, err := nodeview.OverrideOf(node, now)
 	out := &report.Override{Value: value, Action: string(o.Action), Until: report.Time(o.Until)}
 	switch {
 	case err != nil:
 		out.Problem = err.Error()
-	case o.Action == gate.OverrideNone:
+	case o.Action == nodeview.OverrideNone:
 		out.Problem = "its time is over"
 	}
 	return out

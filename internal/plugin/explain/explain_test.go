@@ -17,10 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -46,7 +47,7 @@ func worker() *build.NodeWrapper {
 		ago(19*time.Minute))
 }
 
-func record(n *build.NodeWrapper, uid string, r gate.Record) *build.NodeWrapper {
+func record(n *build.NodeWrapper, uid string, r nodeview.Record) *build.NodeWrapper {
 	return n.Annotation(v1alpha1.RecordAnnotationPrefix+uid, r.Encode())
 }
 
@@ -55,7 +56,7 @@ func held() *build.NodeWrapper { return holding(worker(), 13*time.Minute) }
 
 func holding(n *build.NodeWrapper, since time.Duration) *build.NodeWrapper {
 	return record(n.Taint(taint, "pending", corev1.TaintEffectNoSchedule), "u1",
-		gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(since))})
+		nodeview.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(since))})
 }
 
 // explained explains a node under rules.
@@ -94,7 +95,7 @@ func TestSummary(t *testing.T) {
 				"True.",
 		},
 		"held by two": {
-			node: record(held(), "u2", gate.Record{Taint: taint + "=pending:NoSchedule",
+			node: record(held(), "u2", nodeview.Record{Taint: taint + "=pending:NoSchedule",
 				Since: metav1.NewTime(ago(time.Minute))}),
 			rules: []*build.RuleWrapper{network(), build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool",
 				"a").Condition("x").Taint(taint, "", "NoSchedule")},
@@ -175,7 +176,7 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool",
 		"a").Condition(cni).EvictionGuard(1800)
 	n := record(worker().Condition(cni, "False", ago(10*time.Minute)), "u1",
-		gate.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
+		nodeview.Record{GuardedSince: metav1.NewTime(ago(10 * time.Minute))})
 	e := explained(n, rule)
 	if want := "Node worker-3 has no rule's taint, but is not ready under rule guard, which has none: condition " +
 		"example.com/CNI is False, must be True."; e.Summary != want {
@@ -189,7 +190,7 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 		t.Errorf("got %+v", e.Next)
 	}
 	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1",
-		gate.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
+		nodeview.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
 	if got := explained(ended, build.WrapRule(rule.Obj()).EvictionGuard(600)).Rules[0].Guard; !strings.Contains(got,
 		"eviction guard ended") {
 		t.Errorf("got %q", got)
@@ -199,7 +200,7 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 func TestWhoAddedTheTaint(t *testing.T) {
 	other := build.MakeRule("other").UID("u2").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").
 		Taint(taint, "", "NoSchedule")
-	claim := gate.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}
+	claim := nodeview.Record{Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(13 * time.Minute))}
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
@@ -207,13 +208,13 @@ func TestWhoAddedTheTaint(t *testing.T) {
 		says  string
 	}{
 		"the rule": {node: held(), by: report.ByRule, says: "added by this rule 13m ago"},
-		"another program": {node: record(held(), "u1", gate.Record{Taint: claim.Taint, Since: claim.Since, Adopted: true}),
+		"another program": {node: record(held(), "u1", nodeview.Record{Taint: claim.Taint, Since: claim.Since, Adopted: true}),
 			by: report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
 		"several rules": {node: record(held(), "u2", claim), rules: []*build.RuleWrapper{network(), other},
 			by: report.ByUnknown, says: "is on the node, managed by this rule for 13m"},
 		"another program, by value": {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"),
 			by: report.ByOther, says: "not added by a rule"},
-		"admission, which has no time": {node: record(held(), "u1", gate.Record{Taint: claim.Taint}), by: report.ByRule,
+		"admission, which has no time": {node: record(held(), "u1", nodeview.Record{Taint: claim.Taint}), by: report.ByRule,
 			says: "when the node was created"},
 		"another program, not adopted": {node: worker().Taint(taint, "", "NoSchedule"), by: report.ByForeign,
 			says: "about to adopt it"},
@@ -271,7 +272,7 @@ func TestWhatHappensNext(t *testing.T) {
 		},
 		"held, when it is unready for long enough": {
 			node: record(worker().Condition(cni, "False", ago(20*time.Second)), "u1",
-				gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
+				nodeview.Record{Released: metav1.NewTime(ago(15 * time.Minute))}),
 			rule: network().UnreadySeconds(60), after: 40 * time.Second, says: "it is held, if its evidence is still missing",
 		},
 		"at the latest, where only the operator knows since when": {
@@ -303,7 +304,7 @@ func TestWhatHappensNext(t *testing.T) {
 func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	rule := requires(network(), v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs"}})
 	rule.Status.NodeEvaluations = []v1alpha1.NodeEvaluation{{NodeName: "worker-3", State: v1alpha1.NodeStateHeld,
-		Reason:             gate.ReasonEvidenceMissing,
+		Reason:             state.ReasonEvidenceMissing,
 		RequirementResults: []v1alpha1.RequirementEvaluationResult{{Name: "q", Message: "CSI driver ebs is not registered"}}}}
 	e := explained(held().Condition(cni, "True", ago(time.Minute)), rule)
 	r := e.Rules[0]
@@ -323,7 +324,7 @@ func TestEvidenceThatCouldNotBeRead(t *testing.T) {
 	}
 
 	if r := explained(held().Annotation(v1alpha1.OverrideAnnotation, "Release"),
-		rule).Rules[0]; r.Reason != gate.ReasonOverrideRelease || r.Taint.Change != "Remove" {
+		rule).Rules[0]; r.Reason != state.ReasonOverrideRelease || r.Taint.Change != "Remove" {
 		t.Errorf("an override needs no evidence: %+v", r)
 	}
 }
@@ -360,8 +361,8 @@ func TestWhatElseIsSaid(t *testing.T) {
 
 // The limit counts all nodes in service, and the claims of this command line.
 func TestLimit(t *testing.T) {
-	released := gate.Record{Released: metav1.NewTime(ago(time.Minute))}
-	claimed := gate.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule",
+	released := nodeview.Record{Released: metav1.NewTime(ago(time.Minute))}
+	claimed := nodeview.Record{Released: released.Released, Taint: taint + "=pending:NoSchedule",
 		Since: metav1.NewTime(ago(time.Minute))}
 	var nodes []*corev1.Node
 	for i, n := range []*build.NodeWrapper{record(worker(), "u1", released), record(worker(), "u1", released),

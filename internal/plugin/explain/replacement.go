@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/replace"
 )
 
 // replacement tells whether the rule has handed the node over for replacement, or when it may; empty if it does not
@@ -21,17 +21,17 @@ func (x *explainer) replacement() string {
 	if rule == nil || !spec.Replaces() {
 		return ""
 	}
-	if i := gate.Replaced(rule.Status.Replacements, x.node.UID); i >= 0 {
+	if i := replace.Replaced(rule.Status.Replacements, x.node.UID); i >= 0 {
 		of := &rule.Status.Replacements.Last[i]
 		return fmt.Sprintf("handed over for replacement (%s) %s ago", of.Method, report.Age(x.Now, of.Time.Time))
 	}
 	if !x.d.Expired {
 		return ""
 	}
-	if !gate.Replaceable(x.d.Rule, x.node, x.Now) {
+	if !replace.Replaceable(x.d.Rule, x.node, x.Now) {
 		return "not handed over for replacement: it is of the control plane, in maintenance, overridden or being deleted"
 	}
-	a := gate.AllowanceOf(spec.Replace, rule.Status.Replacements, rule.Generation, x.node.UID, x.Now)
+	a := replace.AllowanceOf(spec.Replace, rule.Status.Replacements, rule.Generation, x.node.UID, x.Now)
 	switch c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReplacing); {
 	case c != nil && c.Reason == "ReplacementFailed":
 		return "not handed over for replacement yet: " + c.Message

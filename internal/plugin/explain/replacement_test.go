@@ -12,13 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/test/build"
 )
 
 // TestReplacement: why tells whether a node was handed over for replacement, and when it may be.
 func TestReplacement(t *testing.T) {
-	expired := record(held(), "u1", gate.Record{Rule: "network", Taint: taint + "=pending:NoSchedule",
+	expired := record(held(), "u1", nodeview.Record{Rule: "network", Taint: taint + "=pending:NoSchedule",
 		Since: metav1.NewTime(ago(18 * time.Minute)), TimedOut: metav1.NewTime(ago(3 * time.Minute))})
 	replaced := func(uids ...types.UID) *v1alpha1.ReplacementStatus {
 		s := &v1alpha1.ReplacementStatus{}

@@ -18,11 +18,12 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -116,7 +117,7 @@ func (s *Simulation) complete() {
 		rule := s.set.Named(name)
 		r.Mode, r.Problems = rule.Mode.String(), problems(rule)
 		if rule.Taint != nil {
-			r.Taint = gate.FormatTaint(*rule.Taint)
+			r.Taint = nodeview.FormatTaint(*rule.Taint)
 		}
 	}
 }
@@ -149,7 +150,7 @@ func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 func (s *Simulation) reserve() {
 	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) {
 		d := Decide(node, s.set, s.evidence, s.Now, reserve, s.runs(node))
-		s.record(node, d.Decisions, func(d *gate.Decision) bool { return d.Was.Claimed && d.Claim })
+		s.record(node, d.Decisions, func(d *state.Decision) bool { return d.Was.Claimed && d.Claim })
 	})
 }
 
@@ -158,7 +159,7 @@ func (s *Simulation) node(node *corev1.Node) {
 	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return s.fleet.Reserve(rule.UID, node.Name, since)
 	}, s.runs(node))
-	s.record(node, all.Decisions, func(d *gate.Decision) bool { return d.Claim })
+	s.record(node, all.Decisions, func(d *state.Decision) bool { return d.Claim })
 	for i := range all.Decisions {
 		d := &all.Decisions[i]
 		r := s.out[d.Rule.Name]
@@ -193,7 +194,7 @@ func (s *Simulation) runs(node *corev1.Node) Runs {
 }
 
 // record stores in the fleet how a node stands, with the claims that it has then.
-func (s *Simulation) record(node *corev1.Node, decisions []gate.Decision, claimed func(*gate.Decision) bool) {
+func (s *Simulation) record(node *corev1.Node, decisions []state.Decision, claimed func(*state.Decision) bool) {
 	entries := make([]fleet.Entry, 0, len(decisions))
 	for i := range decisions {
 		d := &decisions[i]
@@ -205,7 +206,7 @@ func (s *Simulation) record(node *corev1.Node, decisions []gate.Decision, claime
 	s.fleet.Record(node, entries, s.Now)
 }
 
-func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, neverAppeared bool) {
+func count(t *report.Totals, n *report.NodeSimulation, d *state.Decision, neverAppeared bool) {
 	switch n.Taint {
 	case report.TaintAdded:
 		t.TaintsAdded++
@@ -215,7 +216,7 @@ func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, neverAp
 	case report.TaintRemoved:
 		t.TaintsRemoved++
 	}
-	if d.Reason == gate.ReasonOverBudget {
+	if d.Reason == state.ReasonOverBudget {
 		t.OverBudget++
 	}
 	if d.State == v1alpha1.NodeStateHeld && neverAppeared {
@@ -225,13 +226,13 @@ func count(t *report.Totals, n *report.NodeSimulation, d *gate.Decision, neverAp
 
 // fate returns what happens to a rule's taint on a node. If the key of the taint is edited, the rule adds one taint and
 // removes another: the node keeps pods off.
-func fate(all *Decided, d *gate.Decision, node *corev1.Node) string {
+func fate(all *Decided, d *state.Decision, node *corev1.Node) string {
 	switch {
 	case all.does(d.Rule, taints.Added):
 		return report.TaintAdded
 	case all.does(d.Rule, taints.Removed):
 		return report.TaintRemoved
-	case gate.Find(node, d.Rule.Taint) != nil:
+	case nodeview.Find(node, d.Rule.Taint) != nil:
 		return report.TaintStays
 	}
 	return report.TaintNone

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
@@ -31,7 +31,7 @@ func numbered(i int) *build.NodeWrapper {
 func heldBefore(i int) *build.NodeWrapper { return holding(numbered(i), 10*time.Minute) }
 
 func released(i int) *build.NodeWrapper {
-	return record(numbered(i), "u1", gate.Record{Released: metav1.NewTime(ago(15 * time.Minute))})
+	return record(numbered(i), "u1", nodeview.Record{Released: metav1.NewTime(ago(15 * time.Minute))})
 }
 
 func simulation(rules, present []*build.RuleWrapper, nodes ...*build.NodeWrapper) *Simulation {
@@ -94,7 +94,7 @@ func TestSimulation(t *testing.T) {
 		},
 		"the limit has the room of nodes that are released": {
 			in: simulation(only(filed().MaxUnavailable("1")), only(network().MaxUnavailable("1")),
-				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", gate.Record{Taint: taint + "=pending:NoSchedule",
+				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", nodeview.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),
 			change: report.ChangeUnchanged, mode: "Enforced",
 			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},

@@ -13,9 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -35,10 +36,10 @@ func (x *explainer) taint(unread bool) *report.Taint {
 	if want == nil {
 		return nil
 	}
-	t := &report.Taint{Taint: gate.FormatTaint(*want), Since: report.Time(x.d.Was.Record.Since.Time)}
+	t := &report.Taint{Taint: nodeview.FormatTaint(*want), Since: report.Time(x.d.Was.Record.Since.Time)}
 	sharers := x.sharers()
-	if on := gate.Find(x.node, want); on != nil {
-		t.Taint, t.Present, t.By = gate.FormatTaint(*on), true, x.by(on, sharers)
+	if on := nodeview.Find(x.node, want); on != nil {
+		t.Taint, t.Present, t.By = nodeview.FormatTaint(*on), true, x.by(on, sharers)
 	}
 	t.Message = x.origin(t, sharers)
 	for _, c := range changes {
@@ -54,7 +55,7 @@ func (x *explainer) taint(unread bool) *report.Taint {
 }
 
 // wanted returns the taint of a decision's rule, or the one that the rule claimed before it was changed.
-func wanted(d *gate.Decision) *corev1.Taint {
+func wanted(d *state.Decision) *corev1.Taint {
 	if claimed, claims := d.Was.Record.Claim(); claims && (d.Rule.Taint == nil || !d.Was.Matches) {
 		return &claimed
 	}
@@ -65,7 +66,7 @@ func wanted(d *gate.Decision) *corev1.Taint {
 func (d *Decided) Holds(i int, node *corev1.Node) bool {
 	of := &d.Decisions[i]
 	want := wanted(of)
-	if want == nil || gate.Find(node, want) == nil {
+	if want == nil || nodeview.Find(node, want) == nil {
 		return false
 	}
 	if of.Was.Shared {
@@ -132,11 +133,11 @@ func (x *explainer) sharers() []string {
 func same(a, b *corev1.Taint) bool { return a != nil && b != nil && a.MatchTaint(b) }
 
 // otherTaints returns the taints that belong to no rule that concerns the node.
-func otherTaints(node *corev1.Node, rules *ruleset.Set, decisions []gate.Decision) []report.OtherTaint {
+func otherTaints(node *corev1.Node, rules *ruleset.Set, decisions []state.Decision) []report.OtherTaint {
 	var out []report.OtherTaint
 	for i := range node.Spec.Taints {
 		t := &node.Spec.Taints[i]
-		ours := slices.ContainsFunc(decisions, func(d gate.Decision) bool {
+		ours := slices.ContainsFunc(decisions, func(d state.Decision) bool {
 			claimed, claims := d.Was.Record.Claim()
 			return same(d.Rule.Taint, t) || claims && same(&claimed, t)
 		})

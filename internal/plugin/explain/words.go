@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // message explains in words why a node has its state under a rule.
-func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
+func message(d *state.Decision, v *readiness.Verdict, now time.Time) string {
 	rule, missing := d.Rule, v.Blocking()
 	if rule.Spec.AnyOf() && missing != "" && len(v.Results) > 1 {
 		missing = "none of these holds: " + missing
@@ -34,35 +36,35 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 		return "the rule no longer selects the node: the operator removes what it wrote there"
 	}
 	switch d.Reason {
-	case gate.ReasonEvidenceMissing:
+	case state.ReasonEvidenceMissing:
 		text := or("its evidence is missing")
 		if t := d.Record.TimedOut; d.Overdue {
 			text += fmt.Sprintf("; its timeout ended %s ago and keeps the node held", report.Age(now, t.Time))
 		}
 		return text
-	case gate.ReasonRearmed:
+	case state.ReasonRearmed:
 		return "the node rebooted and is treated as new: " + or("its evidence has not held for long enough since")
-	case gate.ReasonReadyWindow:
+	case state.ReasonReadyWindow:
 		text := fmt.Sprintf("%s, but not for %s yet (readySeconds)", allHolds, rule.Spec.ReadyWindow())
 		if d.State == v1alpha1.NodeStateReady {
 			text += "; the node stays untainted"
 		}
 		return text
-	case gate.ReasonMinimumHold:
+	case state.ReasonMinimumHold:
 		return fmt.Sprintf("%s, but the node is younger than %s (minimumHoldSeconds)", allHolds, rule.Spec.MinimumHold())
-	case gate.ReasonUnreadyWindow:
+	case state.ReasonUnreadyWindow:
 		return fmt.Sprintf("%s, but not for %s yet (unreadySeconds): the node is not held", or("its evidence is missing"),
 			rule.Spec.UnreadyWindow())
-	case gate.ReasonCompleted:
+	case state.ReasonCompleted:
 		return "the node has completed this bootstrap-only rule, which ignores it from then on"
-	case gate.ReasonOverrideHold:
+	case state.ReasonOverrideHold:
 		return "the override annotation holds the node"
-	case gate.ReasonNotInForce:
+	case state.ReasonNotInForce:
 		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(problems(rule), "; ")
-	case gate.ReasonOverBudget:
+	case state.ReasonOverBudget:
 		return fmt.Sprintf("as many nodes as maxUnavailable allows (%s) are held already: %s",
 			rule.Spec.MaxUnavailable, or(allHolds))
-	case gate.ReasonDryRun:
+	case state.ReasonDryRun:
 		return "the rule is in dry-run; if enforced, " + would(d) + ": " + or(allHolds)
 	}
 	if why := exempt[d.Reason]; why != "" {
@@ -72,7 +74,7 @@ func message(d *gate.Decision, v *readiness.Verdict, now time.Time) string {
 }
 
 // would tells what a rule in dry-run would do.
-func would(d *gate.Decision) string {
+func would(d *state.Decision) string {
 	switch {
 	case d.WouldClaim:
 		return "it would hold the node"
@@ -84,13 +86,13 @@ func would(d *gate.Decision) string {
 
 // exempt explains reasons for which a node is not held, regardless of its evidence.
 var exempt = map[string]string{
-	gate.ReasonOverrideRelease: "the override annotation releases the node, regardless of its evidence",
-	gate.ReasonTimedOut:        "its timeout has released the node anyway",
-	gate.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
-	gate.ReasonSuspended:       "the rule is suspended: the operator changes nothing for it",
-	gate.ReasonBooting: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
+	state.ReasonOverrideRelease: "the override annotation releases the node, regardless of its evidence",
+	state.ReasonTimedOut:        "its timeout has released the node anyway",
+	state.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
+	state.ReasonSuspended:       "the rule is suspended: the operator changes nothing for it",
+	state.ReasonBooting: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
 		"boot is confirmed",
-	gate.ReasonTerminating: "the node is being deleted: no taint is added",
+	state.ReasonTerminating: "the node is being deleted: no taint is added",
 }
 
 func problems(rule *ruleset.Rule) []string {
@@ -111,9 +113,9 @@ func overridden(e *report.NodeExplanation) string {
 		until = " for another " + duration.HumanDuration(e.Override.Until.Sub(e.At.Time))
 	}
 	switch {
-	case e.Override.Action == string(gate.OverrideHold) && e.Held:
+	case e.Override.Action == string(nodeview.OverrideHold) && e.Held:
 		return fmt.Sprintf("Node %s is held by its override%s.", e.Node, until)
-	case e.Override.Action == string(gate.OverrideRelease) && !e.Held:
+	case e.Override.Action == string(nodeview.OverrideRelease) && !e.Held:
 		return fmt.Sprintf("Node %s is released by its override%s: no rule holds it, regardless of its evidence.", e.Node,
 			until)
 	}
@@ -201,12 +203,12 @@ func (x *explainer) deadlines() []report.Deadline {
 		}
 	}
 	switch {
-	case x.d.State == v1alpha1.NodeStateHeld && x.d.Reason != gate.ReasonOverrideHold:
+	case x.d.State == v1alpha1.NodeStateHeld && x.d.Reason != state.ReasonOverrideHold:
 		x.heldDeadlines(add)
-	case x.d.Reason == gate.ReasonUnreadyWindow:
+	case x.d.Reason == state.ReasonUnreadyWindow:
 		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
 	}
-	if h := &x.d.Hold; h.State == gate.HoldActive && x.d.Rule.Mode != ruleset.DryRun {
+	if h := &x.d.Hold; h.State == guard.HoldActive && x.d.Rule.Mode != ruleset.DryRun {
 		add(h.Until, "its eviction guard ends, if it is still not ready: pods that are due are evicted")
 	}
 	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
@@ -265,9 +267,9 @@ func (x *explainer) guard() string {
 		would = "if enforced, "
 	}
 	switch h.State {
-	case gate.HoldActive:
+	case guard.HoldActive:
 		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted"
-	case gate.HoldEnded:
+	case guard.HoldEnded:
 		return would + "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
 			report.Age(x.Now, h.Since) + " ago"
 	}

@@ -19,8 +19,9 @@ import (
 	"github.com/nodegate/nodegate/test/needs"
 )
 
-// format are the files that say how a record is written.
-var format = []string{"internal/gate/record.go", "internal/gate/codec.go"}
+// format are the files that say how a record is written, and where they were before.
+var format = []string{"internal/nodeview/record.go", "internal/nodeview/codec.go", "internal/gate/record.go",
+	"internal/gate/codec.go"}
 
 // buildPrevious builds the operator of the commit before the last change of the records' format, from an archive beside
 // this checkout. Once there is a release, it is the last one.
@@ -30,7 +31,7 @@ func buildPrevious(t *testing.T) string {
 	dir := t.TempDir()
 	inRoot := []string{"-C", cluster.Root()}
 	changed, err := exec.CommandContext(t.Context(), git, append(inRoot,
-		append([]string{"log", "-1", "--format=%H", "--"}, format...)...)...).Output()
+		append([]string{"log", "-1", "-M", "--diff-filter=M", "--format=%H", "--"}, format...)...)...).Output()
 	if err != nil || len(changed) == 0 {
 		needs.Missing(t, "the history of git")
 	}

@@ -19,8 +19,8 @@ var mutants = []mutant{
 		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`, "frozen"},
 	{"a frozen rule in dry-run still publishes", `rule.Inert() && !rule.Withdrawn()`,
 		`rule.Inert() && (MUTANT || !rule.Withdrawn())`, "published"},
-	{"rules require what an override has done", `	if in.Override.Action == OverrideNone {
-		return d`, `	if MUTANT || in.Override.Action == OverrideNone {
+	{"rules require what an override has done", `	if in.Override.Action == nodeview.OverrideNone {
+		return d`, `	if MUTANT || in.Override.Action == nodeview.OverrideNone {
 		return d`, "published|guarded"},
 	{"suspended rules claim", `	case in.Rule.Inert():
 		return Choice{Granted: frozen(in, d)}`, `	case in.Rule.Mode == ruleset.Frozen || !MUTANT && in.Rule.Inert():
@@ -85,12 +85,12 @@ var mutants = []mutant{
 		}
 		now.frozen = p //`, "frozen"},
 	{"an ended guard is forgotten while its rule is frozen",
-		`		if frozen && gate.Evicts(node) {`,
-		`		if frozen && gate.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
+		`		if frozen && guard.Evicts(node) {`,
+		`		if frozen && guard.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
 		"evicted"},
 	{"an ended guard goes on where since when the node is ready is not known",
-		`h.State == gate.HoldActive && in.Verdict.Remembered ||`,
-		`h.State == gate.HoldActive && in.Verdict.Remembered && !MUTANT ||`,
+		`h.State == HoldActive && in.Verdict.Remembered ||`,
+		`h.State == HoldActive && in.Verdict.Remembered && !MUTANT ||`,
 		"evicted"},
 	{"deleted rules leave their records", `	case in.Rule.Mode == ruleset.Deleting:
 `, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
@@ -121,17 +121,17 @@ var mutants = []mutant{
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
-		p.status,`, `	case d.State == v1alpha1.NodeStateReady && !MUTANT:
-		p.status,`, "published"},
-	{"evidence that was reported makes no published condition False", `	case refuted(d, &in.Verdict):`,
-		`	case refuted(d, &in.Verdict) && !MUTANT:`, "published"},
-	{"missing evidence makes a published condition False", `	case refuted(d, &in.Verdict):`,
-		`	case refuted(d, &in.Verdict) || MUTANT:`, "published"},
+		c.status,`, `	case d.State == v1alpha1.NodeStateReady && !MUTANT:
+		c.status,`, "published"},
+	{"evidence that was reported makes no published condition False", `	case Refuted(d):`,
+		`	case Refuted(d) && !MUTANT:`, "published"},
+	{"missing evidence makes a published condition False", `	case Refuted(d):`,
+		`	case Refuted(d) || MUTANT:`, "published"},
 	{"an exempt node is published as False", `	case d.State != v1alpha1.NodeStateHeld:
-		p.reason,`, `	case MUTANT && d.State == v1alpha1.NodeStateExempt:
-		p.status, p.reason = corev1.ConditionFalse, reasonPublishedNotReady
+		c.reason,`, `	case MUTANT && d.State == v1alpha1.NodeStateExempt:
+		c.status, c.reason = corev1.ConditionFalse, reasonPublishedNotReady
 	case d.State != v1alpha1.NodeStateHeld:
-		p.reason,`, "published"},
+		c.reason,`, "published"},
 	{"reasons of published conditions have no prefix", `Status: to.status, Reason: to.reason,`,
 		`Status: to.status, Reason: to.reason[map[bool]int{true: 1}[MUTANT]:],`, "published"},
 	{"published conditions are not written", `	if len(p.changes) == 0 || r.Fleet`,
@@ -147,8 +147,8 @@ var mutants = []mutant{
 		}
 		if why != "" {
 			out[r.Name] = Displaced{`, "published"},
-	{"conditions of other controllers are overwritten", `c != nil && Published(p.Node, t) == nil {`,
-		`!MUTANT && c != nil && Published(p.Node, t) == nil {`, "published"},
+	{"conditions of other controllers are overwritten", `c != nil && nodeview.Published(p.Node, t) == nil {`,
+		`!MUTANT && c != nil && nodeview.Published(p.Node, t) == nil {`, "published"},
 	{"records do not name the published condition", `	r.Published = conditionType
 `, `	if r.Published = conditionType; MUTANT {
 		r.Published = ""
@@ -175,8 +175,8 @@ var mutants = []mutant{
 		return nil
 	}
 `, "replaces|quiescence"},
-	{"a node that was released is handed over", `!rec.TimedOut.IsZero() && s.fresh(rec) }`,
-		`!rec.TimedOut.IsZero() && (MUTANT || s.fresh(rec)) }`, "replaces"},
+	{"a node that was released is handed over", `!rec.TimedOut.IsZero() && s.Fresh(rec) }`,
+		`!rec.TimedOut.IsZero() && (MUTANT || s.Fresh(rec)) }`, "replaces"},
 	{"a node that runs pods is handed over", `	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources`,
 		`	if !MUTANT && slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources`, "replaces"},
 	{"nodes of the control plane are handed over", `		ruleset.ControlPlane(node.Labels) || v1alpha1`,
@@ -209,8 +209,8 @@ var mutants = []mutant{
 	{"the guard denies no eviction", `	if d.Rule != nil {
 		response = admission.Denied`, `	if d.Rule != nil && !MUTANT {
 		response = admission.Denied`, "denies"},
-	{"the operator evicts while another rule guards", `		case gate.HoldActive:
-			active = true`, `		case gate.HoldActive:
+	{"the operator evicts while another rule guards", `		case guard.HoldActive:
+			active = true`, `		case guard.HoldActive:
 			active = active || !MUTANT`, "spares"},
 	{"guards end at once", `	case released || !in.Now.Before(hold.Until): //`,
 		`	case released || MUTANT || !in.Now.Before(hold.Until): //`, "denies|spares"},
@@ -300,11 +300,11 @@ var mutants = []mutant{
 		return reconcile.Result{}, nil
 	}
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err`, "gone"},
-	{"the override Release does nothing", `	case n.Override.Action == OverrideRelease:
-		return n.at`, `	case n.Override.Action == OverrideRelease && !MUTANT:
+	{"the override Release does nothing", `	case n.Override.Action == nodeview.OverrideRelease:
+		return n.at`, `	case n.Override.Action == nodeview.OverrideRelease && !MUTANT:
 		return n.at`, "taints|closed"},
-	{"the override Hold does nothing", `	case n.Override.Action == OverrideHold && (`,
-		`	case !MUTANT && n.Override.Action == OverrideHold && (`, "taints"},
+	{"the override Hold does nothing", `	case n.Override.Action == nodeview.OverrideHold && (`,
+		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
 	{"percentages are rounded down", `FromIntOrPercent(r.Spec.MaxUnavailable, released, true)`,
@@ -428,8 +428,8 @@ var mutants = []mutant{
 		`(MUTANT && have > 0 || have >= int64(q.Minimum))`, verdict},
 	{"overrides with an end have none", `	if o.ended(now) {`, `	if !MUTANT && o.ended(now) {`,
 		verdict + "|lapsed"},
-	{"an override that has ended stays on the node", `	if gate.OverrideEnded(p.node, p.now) {`,
-		`	if !MUTANT && gate.OverrideEnded(p.node, p.now) {`, "lapsed"},
-	{"an override that ends is removed before its end", `	if gate.OverrideEnded(p.node, p.now) {`,
-		`	if gate.OverrideEnded(p.node, p.now.Add(map[bool]time.Duration{true: time.Hour}[MUTANT])) {`, "lapsed"},
+	{"an override that has ended stays on the node", `	if nodeview.OverrideEnded(p.node, p.now) {`,
+		`	if !MUTANT && nodeview.OverrideEnded(p.node, p.now) {`, "lapsed"},
+	{"an override that ends is removed before its end", `	if nodeview.OverrideEnded(p.node, p.now) {`,
+		`	if nodeview.OverrideEnded(p.node, p.now.Add(map[bool]time.Duration{true: time.Hour}[MUTANT])) {`, "lapsed"},
 }

@@ -1,9 +1,12 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package state
 
-import "github.com/nodegate/nodegate/internal/ruleset"
+import (
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
 
 // Startup is the state of a node's start under a rule. A start begins with the node's creation, and ends once:
 //
@@ -30,11 +33,6 @@ const (
 	Excluded    Startup = "excluded"
 )
 
-// Started reports whether a record says that the node's start has ended.
-func (r *Record) Started() bool {
-	return r.Counted || r.Existing || !r.Released.IsZero() || !r.TimedOut.IsZero() || !r.RearmedAt.IsZero() && !r.Starting
-}
-
 // Holds reports whether a rule holds nodes that are starting.
 func Holds(rule *ruleset.Rule) bool { return rule.Taint != nil || rule.HoldsByVerdict() }
 
@@ -44,7 +42,7 @@ func (n *subject) start(m move) {
 		return
 	}
 	switch {
-	case n.adds() && (n.Override.Action != OverrideNone || n.late()):
+	case n.adds() && (n.Override.Action != nodeview.OverrideNone || n.late()):
 		n.d.Startup = Excluded
 		n.rec.Counted = !m.opens() || n.rec.Released.IsZero() // released says it as well
 	case n.d.TimedOut:
@@ -70,7 +68,7 @@ func (n *subject) starting() bool {
 func (n *subject) late() bool {
 	was := &n.State
 	claimed := was.HasRecord && (!was.Record.Late || !was.Record.Since.IsZero())
-	return !claimed && n.Now.Sub(n.Node.CreationTimestamp.Time) > ServiceAge
+	return !claimed && n.Now.Sub(n.Node.CreationTimestamp.Time) > nodeview.ServiceAge
 }
 
 // objective records that the node has missed the startup objective.
@@ -81,19 +79,4 @@ func (n *subject) objective() {
 	due := n.Node.CreationTimestamp.Add(n.Objective)
 	n.recheck(due)
 	n.rec.Missed = !n.Now.Before(due)
-}
-
-// forgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
-func (r *Record) forgetBoot() {
-	r.keepStart(func() {
-		r.BootID = ""
-		r.booted()
-	})
-}
-
-// keepStart changes the record. If it said that the start has ended, it still does.
-func (r *Record) keepStart(change func()) {
-	started := r.Started()
-	change()
-	r.Counted = started && (r.Counted || !r.Started())
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package guard
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -66,14 +67,14 @@ type Hold struct {
 
 // HoldOf returns the state of a rule's eviction guard on a node. It depends on the raw verdict, without stabilization.
 // A rule in dry-run is evaluated as if it were enforced.
-func HoldOf(in Input) Hold {
+func HoldOf(in nodeview.Input) Hold {
 	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended {
 		return RecordedHold(in)
 	}
 	if !Guards(in) {
 		return Ending(in)
 	}
-	released := in.Override.Action == OverrideRelease
+	released := in.Override.Action == nodeview.OverrideRelease
 	since := in.State.Record.GuardedSince.Time
 	if since.IsZero() {
 		// From a node that was never in service, pods are evicted only if it has a taint for that.
@@ -98,7 +99,7 @@ func HoldOf(in Input) Hold {
 
 // Guards reports whether the rule guards the node's pods while it does not hold. If a guard is active when a
 // bootstrap-only rule completes, it ends as usual.
-func Guards(in Input) bool {
+func Guards(in nodeview.Input) bool {
 	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches || in.Rule.Mode == ruleset.Deleting {
 		return false
 	}
@@ -107,7 +108,7 @@ func Guards(in Input) bool {
 }
 
 // Ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
-func Ending(in Input) Hold {
+func Ending(in nodeview.Input) Hold {
 	rec := &in.State.Record
 	evicted := in.Evicted == nil || !Evicts(in.Node) || in.Verdict.Ready
 	if rec.GuardedSince.IsZero() || evicted || in.Evicted() {
@@ -122,7 +123,7 @@ func Ending(in Input) Hold {
 
 // RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
 // does not record the end, the guard ends recordLag later.
-func RecordedHold(in Input) Hold {
+func RecordedHold(in nodeview.Input) Hold {
 	rec := &in.State.Record
 	switch {
 	case !Guards(in):
@@ -136,7 +137,7 @@ func RecordedHold(in Input) Hold {
 	if in.Rule.Mode == ruleset.Enforced || in.Rule.Mode == ruleset.DryRun { // else the leader records nothing
 		end = end.Add(calm(in.Rule) + recordLag)
 	}
-	if in.Override.Action == OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(end) {
+	if in.Override.Action == nodeview.OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(end) {
 		hold.State = HoldEnded
 	}
 	return hold
@@ -147,7 +148,7 @@ func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow()
 
 // recovering returns the state while the rule holds again. The guard ends at Calm, because a link may flap and the
 // node controller still deletes pods. If the node controller's taint is there longer, it ends after maxHoldSeconds.
-func (h Hold) recovering(in Input) Hold {
+func (h Hold) recovering(in nodeview.Input) Hold {
 	h.Calm = in.Verdict.Since.Add(calm(in.Rule))
 	switch {
 	case in.Now.Before(h.Calm):
@@ -163,7 +164,7 @@ func (h Hold) recovering(in Input) Hold {
 }
 
 // lostAt returns when the rule stopped holding: not before the guard was added to the rule, or the node created.
-func lostAt(in Input) time.Time {
+func lostAt(in nodeview.Input) time.Time {
 	since := in.Verdict.Since
 	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {
 		if t.After(since) {
@@ -194,17 +195,8 @@ func OfNodeController(t *corev1.Taint) bool {
 		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// guard writes the start and the end of the guard into the record.
-func (n *subject) guard() {
-	n.d.Hold = HoldOf(n.Input)
-	if n.Rule.Mode == ruleset.DryRun { // the record has only a guard from before the dry-run, which ends
-		n.d.Hold = Ending(n.Input)
-	}
-	n.d.Hold.remember(&n.rec, n.stamp())
-}
-
 // remember writes the guard's times into a record.
-func (h *Hold) remember(r *Record, now metav1.Time) {
+func (h *Hold) Remember(r *nodeview.Record, now metav1.Time) {
 	if h.State == HoldNone {
 		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
 		return

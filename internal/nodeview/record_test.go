@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate_test
+package nodeview_test
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
-	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	. "github.com/nodegate/nodegate/test/story"
 )
 
@@ -90,7 +90,7 @@ func TestParseTaint(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := gate.ParseTaint(c.in)
+			got, err := nodeview.ParseTaint(c.in)
 			if c.says != "" {
 				if err == nil || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("error %v, want one that says %q", err, c.says)
@@ -110,8 +110,8 @@ func TestParseTaint(t *testing.T) {
 // TestAClaimOfTheCreatingRequest: the API server sets the time of creation after the webhook has claimed.
 func TestAClaimOfTheCreatingRequest(t *testing.T) {
 	node := Fresh().Obj()
-	r := gate.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(At(-1))}
-	if got, _ := gate.DecodeRecord(r.Encode(), node, At(5)); !got.Since.Equal(&node.CreationTimestamp) {
+	r := nodeview.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(At(-1))}
+	if got, _ := nodeview.DecodeRecord(r.Encode(), node, At(5)); !got.Since.Equal(&node.CreationTimestamp) {
 		t.Errorf("the claim is of %s, want the time of creation", got.Since)
 	}
 }
@@ -122,7 +122,7 @@ func FuzzParseTaint(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		taint, err := gate.ParseTaint(s)
+		taint, err := nodeview.ParseTaint(s)
 		if err != nil {
 			if taint != (corev1.Taint{}) {
 				t.Errorf("%q gives an error and %v", s, taint)
@@ -134,7 +134,7 @@ func FuzzParseTaint(f *testing.F) {
 				t.Errorf("%q gives a taint of Kubernetes itself", s)
 			}
 		}
-		again, err := gate.ParseTaint(gate.FormatTaint(taint))
+		again, err := nodeview.ParseTaint(nodeview.FormatTaint(taint))
 		if err != nil || again != taint {
 			t.Errorf("%q gives %v, and that again %v, %v", s, taint, again, err)
 		}
@@ -147,11 +147,11 @@ func FuzzParseOverride(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		o, err := gate.ParseOverride(s)
-		if (err == nil) != (o.Action == gate.OverrideHold || o.Action == gate.OverrideRelease) {
+		o, err := nodeview.ParseOverride(s)
+		if (err == nil) != (o.Action == nodeview.OverrideHold || o.Action == nodeview.OverrideRelease) {
 			t.Errorf("%q gives %+v and error %v", s, o, err)
 		}
-		if err != nil && o != (gate.Override{}) {
+		if err != nil && o != (nodeview.Override{}) {
 			t.Errorf("%q gives an error and %+v", s, o)
 		}
 	})
@@ -166,8 +166,8 @@ func FuzzDecodeRecord(f *testing.F) {
 	}
 	node := Fresh().Obj()
 	f.Fuzz(func(t *testing.T, s string) {
-		r, ok := gate.DecodeRecord(s, node, At(10))
-		if !ok && r != (gate.Record{}) {
+		r, ok := nodeview.DecodeRecord(s, node, At(10))
+		if !ok && r != (nodeview.Record{}) {
 			t.Errorf("%q cannot be read and gives %+v", s, r)
 		}
 		for _, when := range []metav1.Time{r.Since, r.Released, r.TimedOut} {
@@ -175,10 +175,10 @@ func FuzzDecodeRecord(f *testing.F) {
 				t.Errorf("%q gives a time that cannot be: %s", s, when)
 			}
 		}
-		if _, err := gate.ParseTaint(r.Taint); r.Taint != "" && err != nil {
+		if _, err := nodeview.ParseTaint(r.Taint); r.Taint != "" && err != nil {
 			t.Errorf("%q gives a taint that no rule may have: %s", s, r.Taint)
 		}
-		again, ok := gate.DecodeRecord(r.Encode(), node, At(10))
+		again, ok := nodeview.DecodeRecord(r.Encode(), node, At(10))
 		if !ok || again.Encode() != r.Encode() {
 			t.Errorf("%q gives %s, and that again %s", s, r.Encode(), again.Encode())
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package state
 
 import (
 	"time"
@@ -11,6 +11,8 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -62,16 +64,13 @@ import (
 // and changes nothing. hold, open and pass, in transition.go, carry it out and write the record as in the table.
 // guard.go has the states of the eviction guard.
 
-// ServiceAge is the age from which a node may be in service when a rule begins to match it.
-const ServiceAge = 10 * time.Minute
-
 // podsRetry is the delay before the next try if the pods of a node could not be listed.
 const podsRetry = 30 * time.Second
 
 // subject is a node under a rule at one time.
 type subject struct {
-	Input
-	rec Record // as it counts now
+	nodeview.Input
+	rec nodeview.Record // as it counts now
 	d   Decision
 }
 
@@ -82,7 +81,7 @@ type answer struct {
 }
 
 // decide makes the decision of an enforced rule, or of a rule in dry-run as if it were enforced.
-func decide(in Input, d Decision) Choice {
+func decide(in nodeview.Input, d Decision) Choice {
 	n := &subject{Input: in, rec: in.State.Record, d: d}
 	asked := n.recall()
 	n.guard()
@@ -103,29 +102,38 @@ func decide(in Input, d Decision) Choice {
 	return Choice{Granted: n.after(m), Otherwise: &refused}
 }
 
+// guard writes the start and the end of the guard into the record.
+func (n *subject) guard() {
+	n.d.Hold = guard.HoldOf(n.Input)
+	if n.Rule.Mode == ruleset.DryRun { // the record has only a guard from before the dry-run, which ends
+		n.d.Hold = guard.Ending(n.Input)
+	}
+	n.d.Hold.Remember(&n.rec, n.Stamp())
+}
+
 // recall brings the record up to date: after a reboot the node must become ready again, the claim of an admission
 // policy gets its time, and a claim on a terminating node ends if its taint is no longer there. It returns when to ask
 // again what is not known yet.
 func (n *subject) recall() (again time.Time) {
 	switch {
 	case !n.Rule.Spec.RearmsOnReboot():
-		n.rec.forgetBoot()
+		n.rec.ForgetBoot()
 	case n.State.Rebooted:
 		n.rearm()
 	case n.rec.BootID == "" && n.adds():
-		n.rec.BootID = bootID(n.Node.Status.NodeInfo.BootID)
+		n.rec.BootID = nodeview.BootID(n.Node.Status.NodeInfo.BootID)
 	}
 	if n.rec.Late && n.rec.Since.IsZero() && n.Rule.Spec.Timeout != nil {
-		n.rec.Since, n.rec.Late = n.stamp(), false
+		n.rec.Since, n.rec.Late = n.Stamp(), false
 	}
 	if !n.adds() {
-		if t, claims := n.rec.Claim(); claims && Find(n.Node, &t) == nil {
-			n.rec.dropClaim()
+		if t, claims := n.rec.Claim(); claims && nodeview.Find(n.Node, &t) == nil {
+			n.rec.DropClaim()
 			n.State.Claimed = false
 		}
 	}
 	if came, known := n.cameInService(); came {
-		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, available(n.Node, n.Now)
+		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, nodeview.Available(n.Node, n.Now)
 		again = n.retryPods(known)
 	}
 	return again
@@ -135,10 +143,10 @@ func (n *subject) recall() (again time.Time) {
 // service: many nodes may have rebooted while no operator was running, and the limit applies to them.
 func (n *subject) rearm() {
 	was := n.rec
-	n.rec = Record{
-		Taint: was.Taint, Limited: was.Limited, Since: n.stamp(),
-		BootID: bootID(n.Node.Status.NodeInfo.BootID), NotBefore: metav1.NewTime(n.State.Boot.Bound),
-		RearmedAt: n.stamp(), Former: metav1.NewTime(n.State.Boot.Former),
+	n.rec = nodeview.Record{
+		Taint: was.Taint, Limited: was.Limited, Since: n.Stamp(),
+		BootID: nodeview.BootID(n.Node.Status.NodeInfo.BootID), NotBefore: metav1.NewTime(n.State.Boot.Bound),
+		RearmedAt: n.Stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 	}
 	n.rec.Starting, n.rec.Missed, n.rec.Handed = n.starting(), was.Missed, was.Handed
 	n.d.Marked, n.d.Rearmed = false, true
@@ -149,7 +157,7 @@ func (n *subject) rearm() {
 	n.rec.Since, n.rec.Released, n.rec.Found, n.rec.Existing = was.Since, was.Released, was.Found, was.Existing
 	n.rec.Forced = was.Forced
 	if was.Released.IsZero() && !n.State.Existing {
-		n.rec.Released = n.stamp()
+		n.rec.Released = n.Stamp()
 	}
 }
 
@@ -157,7 +165,7 @@ func (n *subject) rearm() {
 // as in service.
 func (n *subject) cameInService() (came, known bool) {
 	if n.Occupied == nil || !n.adds() || n.State.HasRecord || n.State.Released || n.adopts() || n.State.Claimed ||
-		n.Now.Sub(n.Node.CreationTimestamp.Time) <= ServiceAge || n.holds().yes {
+		n.Now.Sub(n.Node.CreationTimestamp.Time) <= nodeview.ServiceAge || n.holds().yes {
 		return false, true
 	}
 	occupied, known := n.Occupied(n.Rule.Taint)
@@ -170,9 +178,9 @@ func (n *subject) next() move {
 	present := n.adopts()
 	holds := n.holds()
 	switch {
-	case n.Override.Action == OverrideRelease:
+	case n.Override.Action == nodeview.OverrideRelease:
 		return n.at(exempt(ReasonOverrideRelease), n.Override.Until)
-	case n.Override.Action == OverrideHold && (n.State.Claimed || n.adds()):
+	case n.Override.Action == nodeview.OverrideHold && (n.State.Claimed || n.adds()):
 		return n.at(held(ReasonOverrideHold), n.Override.Until)
 	case bootstrapOnly && n.d.Marked:
 		return ready(ReasonCompleted).forGood()
@@ -245,7 +253,7 @@ func (n *subject) bootConfirmed() answer {
 // override Hold, and on a node that was cordoned, the limit must allow it.
 func (n *subject) keep() move {
 	m := held(ReasonMinimumHold)
-	m.timed, m.limited = true, n.rec.Forced && n.Rule.Limited() && available(n.Node, n.Now)
+	m.timed, m.limited = true, n.rec.Forced && n.Rule.Limited() && nodeview.Available(n.Node, n.Now)
 	switch {
 	case !n.rec.NotBefore.IsZero():
 		m.reason = ReasonRearmed
@@ -271,7 +279,7 @@ func (n *subject) expire(m move) move {
 	start := n.rec.Since.Time
 	switch {
 	case !n.State.Claimed: // the claim is made now
-		start = n.stamp().Time
+		start = n.Stamp().Time
 	case start.IsZero():
 		start = n.Node.CreationTimestamp.Time
 	}
@@ -290,7 +298,7 @@ func (n *subject) expire(m move) move {
 		return m
 	}
 	if n.rec.TimedOut.Time.Before(deadline) {
-		n.rec.TimedOut = n.stamp()
+		n.rec.TimedOut = n.Stamp()
 		n.d.TimedOut, n.d.NeverAppeared = true, appear
 	}
 	if n.Rule.Spec.Timeout.Releases() {
@@ -359,14 +367,4 @@ func (n *subject) sooner(than, t time.Time) time.Time {
 		return t
 	}
 	return than
-}
-
-// stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
-// the API server's it could be earlier, and DecodeRecord would take it for a forged time.
-func (in *Input) stamp() metav1.Time {
-	now := in.Now.Truncate(time.Second)
-	if created := in.Node.CreationTimestamp; now.Before(created.Time) {
-		return created
-	}
-	return metav1.NewTime(now)
 }

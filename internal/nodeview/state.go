@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package nodeview
 
 import (
 	"strings"
@@ -15,6 +15,9 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
+
+// ServiceAge is the age from which a node may be in service when a rule begins to match it.
+const ServiceAge = 10 * time.Minute
 
 // State is the state of a node under a rule, read from the node alone, without evidence.
 type State struct {
@@ -67,14 +70,14 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 			false
 	}
 	if lapsed(rule, node, &s.Record) {
-		s.Record.dropClaim()
+		s.Record.DropClaim()
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
 	s.Existing = rule.Existing(node) || s.Record.Existing
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)
 	s.MarkedFalse = markedFalse(rule, node)
-	s.Counted = s.Matches && (s.Released && !s.Record.Forced && available(node, now) || s.Claimed && s.Record.Limited)
+	s.Counted = s.Matches && (s.Released && !s.Record.Forced && Available(node, now) || s.Claimed && s.Record.Limited)
 	return s
 }
 
@@ -89,7 +92,7 @@ func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
 }
 
 // available reports whether a node is neither cordoned, terminating nor overridden.
-func available(node *corev1.Node, now time.Time) bool {
+func Available(node *corev1.Node, now time.Time) bool {
 	o, _ := OverrideOf(node, now) // an invalid override is none
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && o.Action == OverrideNone
 }
@@ -103,7 +106,7 @@ func Marked(rule *ruleset.Rule, node *corev1.Node) bool {
 
 // service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
 // rule counts as in service since the rule is in force, until its record has a time.
-func (s *State) service(rule *ruleset.Rule, node *corev1.Node) evidence.Service {
+func (s *State) Service(rule *ruleset.Rule, node *corev1.Node) evidence.Service {
 	switch {
 	case !s.Boot.SeenAt.IsZero():
 		return evidence.Service{}
@@ -123,7 +126,7 @@ func (s *State) boot(rule *ruleset.Rule, node *corev1.Node, now time.Time) {
 	}
 	rec := &s.Record
 	s.Boot = evidence.Boot{Bound: rec.NotBefore.Time, SeenAt: rec.RearmedAt.Time, Former: rec.Former.Time}
-	boot := bootID(node.Status.NodeInfo.BootID)
+	boot := BootID(node.Status.NodeInfo.BootID)
 	if boot == "" || s.Record.BootID == "" || boot == s.Record.BootID {
 		return
 	}
@@ -154,6 +157,39 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 		}
 	}
 	return false
+}
+
+// fresh reports whether the node was never released under the rule, by a record that it has or gets. Whether a node was released before a reboot is not always known. If it is unknown,
+// the node counts as released.
+func (s *State) Fresh(rec *Record) bool {
+	return !s.Released && !rec.Existing && !rec.Counted && (rec.RearmedAt.IsZero() || rec.Starting)
+}
+
+// expired reports whether the timeout of a held node has ended that was never released under the rule.
+func (s *State) Expired(rec *Record) bool { return !rec.TimedOut.IsZero() && s.Fresh(rec) }
+
+// ReadyAt returns FirstReady for a rule that replaces nodes.
+func (s *State) ReadyAt(rule *ruleset.Rule) time.Time {
+	if !s.Matches || !rule.Spec.Timeout.Replaces() {
+		return time.Time{}
+	}
+	return s.Record.FirstReady()
+}
+
+// Published returns the condition of a type on a node if the operator has published it, else nil.
+func Published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
+	if c := condition.Find(node, conditionType); c != nil && strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) {
+		return c
+	}
+	return nil
+}
+
+func markedFalse(rule *ruleset.Rule, node *corev1.Node) bool {
+	if rule.Spec.Publish == nil {
+		return false
+	}
+	c := Published(node, rule.Spec.Publish.ConditionType)
+	return c != nil && c.Status == corev1.ConditionFalse
 }
 
 // Concerns reports whether the rule must decide about the node: it selects the node, or has written something there.

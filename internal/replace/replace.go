@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package replace
 
 import (
 	"slices"
@@ -12,23 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // replacementWindow is the time that maxPerHour is about.
 const replacementWindow = time.Hour
-
-// Fresh reports whether the node was never released under the rule.
-func (s *State) Fresh() bool { return s.fresh(&s.Record) }
-
-// fresh is Fresh for another record. Whether a node was released before a reboot is not always known. If it is unknown,
-// the node counts as released.
-func (s *State) fresh(rec *Record) bool {
-	return !s.Released && !rec.Existing && !rec.Counted && (rec.RearmedAt.IsZero() || rec.Starting)
-}
-
-// expired reports whether the timeout of a held node has ended that was never released under the rule.
-func (s *State) expired(rec *Record) bool { return !rec.TimedOut.IsZero() && s.fresh(rec) }
 
 // Replaceable reports whether a rule may hand a node over for replacement, as far as the node itself says. The caller
 // also knows that evidence is missing, and which pods run on the node.
@@ -37,11 +26,11 @@ func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 		ruleset.ControlPlane(node.Labels) || v1alpha1.InMaintenance(node.Annotations) {
 		return false
 	}
-	if o, err := OverrideOf(node, now); err != nil || o.Action != OverrideNone {
+	if o, err := nodeview.OverrideOf(node, now); err != nil || o.Action != nodeview.OverrideNone {
 		return false
 	}
-	s := StateOf(rule, node, now)
-	return s.Matches && s.Claimed && s.Present && !s.Rebooted && s.expired(&s.Record)
+	s := nodeview.StateOf(rule, node, now)
+	return s.Matches && s.Claimed && s.Present && !s.Rebooted && s.Expired(&s.Record)
 }
 
 // MarkOf returns the annotation by which a rule hands nodes over, as a record has it, or "" if it uses none.
@@ -50,23 +39,6 @@ func MarkOf(rule *ruleset.Rule) string {
 		return t.Replace.Annotation.Key + "=" + t.Replace.Annotation.ValueOrDefault()
 	}
 	return ""
-}
-
-// FirstReady returns when the node, which was new under the rule, became ready for the first time, or zero if it did
-// not, or that is not known. A record also says that a node is released if it was in service when it was first held.
-func (r *Record) FirstReady() time.Time {
-	if r.Found {
-		return time.Time{}
-	}
-	return r.Released.Time
-}
-
-// ReadyAt returns FirstReady for a rule that replaces nodes.
-func (s *State) ReadyAt(rule *ruleset.Rule) time.Time {
-	if !s.Matches || !rule.Spec.Timeout.Replaces() {
-		return time.Time{}
-	}
-	return s.Record.FirstReady()
 }
 
 // Allowance is what the limits of a rule's replacements allow.

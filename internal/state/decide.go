@@ -1,15 +1,16 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package state
 
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -35,44 +36,20 @@ const (
 	ReasonTerminating     = "Terminating"
 )
 
-// Input is the input of Decide.
-type Input struct {
-	Rule     *ruleset.Rule
-	Node     *corev1.Node
-	State    State
-	Verdict  readiness.Verdict
-	Override Override
-	// Watched reports whether this process has observed the node since before its last reboot, with the rule in force.
-	Watched bool
-	// Occupied reports whether a pod runs on the node that the taint would evict or refuse. It is called if the rule
-	// begins to match an old node. While the answer is unknown, the node counts as in service. nil means that no pod
-	// runs there.
-	Occupied func(*corev1.Taint) (occupied, known bool)
-	// Busy reports whether pods run on the node that are not part of it. It is called only if existingNodes: Idle makes
-	// a difference. While the answer is unknown, or if Busy is nil, the node is exempt.
-	Busy func() (busy, known bool)
-	// Evicted reports whether all pods are evicted that were due when the rule's guard ended. It is called if the rule
-	// no longer guards the node. nil means that the operator does not evict pods.
-	Evicted func() bool
-	// Objective is the time within which a node should be released for the first time. 0 means no objective.
-	Objective time.Duration
-	Now       time.Time
-}
-
 // Decision is the decision of one rule about one node.
 type Decision struct {
 	Rule *ruleset.Rule
 	// Verdict is the verdict behind the decision. DecideNode fills it in.
 	Verdict readiness.Verdict
 	// Was is the state of the node before the decision.
-	Was State
+	Was nodeview.State
 	// Claim reports whether the rule wants its taint on the node.
 	Claim bool
 	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
 	State  v1alpha1.NodeState
 	Reason string
 	// Record is the new record. An empty record is removed from the node.
-	Record Record
+	Record nodeview.Record
 	// Marked reports whether the node must have a completion marker.
 	Marked bool
 	// Opened says that the rule holds, and that this decision releases the node, or makes it count as released. It also
@@ -88,7 +65,7 @@ type Decision struct {
 	// Startup is the state of the node's start, once the patch is accepted.
 	Startup Startup
 	// Hold is the state of the rule's eviction guard.
-	Hold Hold
+	Hold guard.Hold
 	// Unpublished says why another rule or controller publishes the condition on the node that this rule would publish,
 	// Unprobed why another rule publishes that of one of its probes. Each is empty if none does.
 	Unpublished, Unprobed string
@@ -110,7 +87,7 @@ type Choice struct {
 
 // Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,
 // suspended, enforced.
-func Decide(in Input) Choice {
+func Decide(in nodeview.Input) Choice {
 	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
@@ -128,9 +105,9 @@ func Decide(in Input) Choice {
 
 // frozen changes nothing, except what a person asks for: the override Release still releases a node, and dry-run all
 // nodes. Both need no evidence.
-func frozen(in Input, d Decision) Decision {
+func frozen(in nodeview.Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
-	d.RecheckAt, d.Hold = time.Time{}, HoldOf(in)
+	d.RecheckAt, d.Hold = time.Time{}, guard.HoldOf(in)
 	suspended := in.Rule.Mode == ruleset.Suspended
 	if in.State.Matches {
 		d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonNotInForce
@@ -143,7 +120,7 @@ func frozen(in Input, d Decision) Decision {
 		d.Frozen = in.State.Record.Published == ""
 		return d.letGo(in)
 	case !in.State.Matches:
-	case in.Override.Action == OverrideRelease && !in.Rule.Spared():
+	case in.Override.Action == nodeview.OverrideRelease && !in.Rule.Spared():
 		d.Reason, d.RecheckAt = ReasonOverrideRelease, in.Override.Until
 		return d.letGo(in)
 	case d.Claim && (in.State.Present || in.Rule.HoldsByVerdict() || !suspended):
@@ -155,15 +132,15 @@ func frozen(in Input, d Decision) Decision {
 }
 
 // letGo ends the claim of a frozen rule.
-func (d Decision) letGo(in Input) Decision {
+func (d Decision) letGo(in nodeview.Input) Decision {
 	d.Claim = false
 	d.Frozen = d.Frozen && !in.State.Claimed
 	r := in.State.Record
-	r.dropClaim()
+	r.DropClaim()
 	r.Mark = ""
 	// As under a rule in force, an override ends the node's start: the node may run pods from now on. Without a record,
 	// the node has not begun to start. A record would say that it is not in service, and the limit would not apply.
-	r.Counted = r.Counted || in.Override.Action == OverrideRelease && in.State.HasRecord && !in.State.Existing &&
+	r.Counted = r.Counted || in.Override.Action == nodeview.OverrideRelease && in.State.HasRecord && !in.State.Existing &&
 		!r.Started()
 	d.setRecord(r)
 	return d
@@ -171,20 +148,20 @@ func (d Decision) letGo(in Input) Decision {
 
 // departed ends the claim and removes the record of a rule that no longer concerns the node. If the rule's guard was
 // active there, the record stays until the pods that are due are evicted.
-func departed(in Input, d Decision) Choice {
+func departed(in nodeview.Input, d Decision) Choice {
 	was := &in.State.Record
-	r := Record{GuardEnded: was.GuardEnded}
-	if d.Hold = Ending(in); d.Hold.State != HoldNone { // what was reported before a reboot does not end it
+	r := nodeview.Record{GuardEnded: was.GuardEnded}
+	if d.Hold = guard.Ending(in); d.Hold.State != guard.HoldNone { // what was reported before a reboot does not end it
 		r.BootID, r.NotBefore, r.RearmedAt, r.Former = was.BootID, was.NotBefore, was.RearmedAt, was.Former
 	}
-	d.Hold.remember(&r, in.stamp())
+	d.Hold.Remember(&r, in.Stamp())
 	d.setRecord(r)
 	return Choice{Granted: d}
 }
 
 // dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced. A record
 // that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
-func dryRun(in Input, d Decision) Choice {
+func dryRun(in nodeview.Input, d Decision) Choice {
 	would := decide(in, d).Granted
 	d.WouldClaim = would.Claim && !in.State.Present
 	d.WouldRelease = !would.Claim && in.State.Present && !in.State.Shared
@@ -194,26 +171,36 @@ func dryRun(in Input, d Decision) Choice {
 	}
 	d.RecheckAt = would.RecheckAt
 	r := in.State.Record
-	r.dropClaim()
-	r.keepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })
+	r.DropClaim()
+	r.KeepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })
 	if w := &would.Record; r.BootID != "" {
-		r.keepStart(func() {
+		r.KeepStart(func() {
 			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
 		})
 	}
 	d.Hold = would.Hold
-	d.Hold.remember(&r, in.stamp())
+	d.Hold.Remember(&r, in.Stamp())
 	d.setRecord(r)
 	return Choice{Granted: d}
 }
 
-func (d *Decision) setRecord(r Record) {
+func (d *Decision) setRecord(r nodeview.Record) {
 	r.Health = d.health(r.Health)
-	d.Record = Record{}
+	d.Record = nodeview.Record{}
 	if !r.Empty() {
 		d.Record = r
 		d.Record.Rule = d.Rule.Name
 	}
+}
+
+// SetPublished makes the record say which condition the rule publishes on the node.
+func (d *Decision) SetPublished(conditionType string) {
+	if d.Frozen {
+		return
+	}
+	r := d.Record
+	r.Published = conditionType
+	d.setRecord(r)
 }
 
 // health returns the verdict for /health: whether the node should receive traffic. A node that is not held because of

@@ -1,14 +1,13 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package publish
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +16,10 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 )
 
 // # What the condition says that a rule publishes
@@ -52,11 +53,11 @@ const (
 	reasonPublishedReady    = v1alpha1.PublishedReasonPrefix + "Ready"
 	reasonPublishedNotReady = v1alpha1.PublishedReasonPrefix + "NotReady"
 	reasonPublishedUnknown  = v1alpha1.PublishedReasonPrefix + "EvidenceUnknown"
-	reasonPublishedLimited  = v1alpha1.PublishedReasonPrefix + ReasonOverBudget
+	reasonPublishedLimited  = v1alpha1.PublishedReasonPrefix + state.ReasonOverBudget
 )
 
-// publication is the content of the condition that a rule publishes on a node.
-type publication struct {
+// Content is the content of the condition that a rule publishes on a node.
+type Content struct {
 	// wanted is the type of the condition that the rule publishes, or keeps as it is. Empty means none.
 	wanted string
 	status corev1.ConditionStatus
@@ -85,36 +86,36 @@ type ConditionChange struct {
 	since metav1.Time
 }
 
-// refuted reports whether a rule does not hold on a node because of evidence that was reported.
-func refuted(d *Decision, v *readiness.Verdict) bool {
-	return d.State == v1alpha1.NodeStateHeld && !v.Ready && v.Refuted(d.Rule.Spec.AnyOf())
+// Refuted reports whether a rule does not hold on a node because of evidence that was reported.
+func Refuted(d *state.Decision) bool {
+	return d.State == v1alpha1.NodeStateHeld && !d.Verdict.Ready && d.Verdict.Refuted(d.Rule.Spec.AnyOf())
 }
 
-// publication returns the content of the condition that the rule publishes on the node by a decision without an
+// ContentOf returns the content of the condition that a rule publishes on the node by its plain decision, which knows no
 // override, before the limit is asked. It is empty if the rule publishes none, or must not change it.
-func (in Input) publication(d *Decision) publication {
-	if in.Rule.Spec.Publish == nil || in.Rule.Mode != ruleset.Enforced || !in.State.Matches {
-		return publication{}
+func ContentOf(d *state.Decision) Content {
+	if d.Rule.Spec.Publish == nil || d.Rule.Mode != ruleset.Enforced || !d.Was.Matches {
+		return Content{}
 	}
-	p := publication{status: corev1.ConditionUnknown, blocking: true, recheckAt: d.RecheckAt}
+	c := Content{status: corev1.ConditionUnknown, blocking: true, recheckAt: d.RecheckAt}
 	switch {
 	case d.State == v1alpha1.NodeStateReady:
-		p.status, p.reason, p.why, p.blocking = corev1.ConditionTrue, reasonPublishedReady, "the node is ready", false
+		c.status, c.reason, c.why, c.blocking = corev1.ConditionTrue, reasonPublishedReady, "the node is ready", false
 	case d.State != v1alpha1.NodeStateHeld:
-		p.reason, p.why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "
-	case in.Verdict.Ready:
-		p.reason, p.staysFalse = v1alpha1.PublishedReasonPrefix+d.Reason, true
-		p.why, p.blocking = "the node is held: all evidence holds, but not for long enough yet", false
-	case refuted(d, &in.Verdict):
-		p.status, p.reason = corev1.ConditionFalse, reasonPublishedNotReady
+		c.reason, c.why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "
+	case d.Verdict.Ready:
+		c.reason, c.staysFalse = v1alpha1.PublishedReasonPrefix+d.Reason, true
+		c.why, c.blocking = "the node is held: all evidence holds, but not for long enough yet", false
+	case Refuted(d):
+		c.status, c.reason = corev1.ConditionFalse, reasonPublishedNotReady
 	default:
-		p.reason, p.why = reasonPublishedUnknown, "evidence is missing or stale: "
+		c.reason, c.why = reasonPublishedUnknown, "evidence is missing or stale: "
 	}
-	return p
+	return c
 }
 
 // message appends the message of a condition to a buffer.
-func (p *publication) message(b []byte, rule string, v *readiness.Verdict) []byte {
+func (p *Content) message(b []byte, rule string, v *readiness.Verdict) []byte {
 	start := len(b)
 	b = append(append(append(append(b, "rule "...), rule...), ": "...), p.why...)
 	if p.blocking {
@@ -126,62 +127,68 @@ func (p *publication) message(b []byte, rule string, v *readiness.Verdict) []byt
 	return b
 }
 
-// Published returns the condition of a type on a node if the operator has published it, else nil.
-func Published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
-	if c := condition.Find(node, conditionType); c != nil && strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) {
-		return c
-	}
-	return nil
-}
-
-func markedFalse(rule *ruleset.Rule, node *corev1.Node) bool {
-	if rule.Spec.Publish == nil {
-		return false
-	}
-	c := Published(node, rule.Spec.Publish.ConditionType)
-	return c != nil && c.Status == corev1.ConditionFalse
+// Input is the input of Decide.
+type Input struct {
+	Node *corev1.Node
+	// Decisions are those of all rules that concern the node. Decide makes their records say which condition is published.
+	Decisions []state.Decision
+	// Contents are by the plain decisions, in the same order. They are nil if no rule publishes a condition.
+	Contents []Content
+	// Orphans are the types of the conditions that deleted rules published.
+	Orphans []string
+	// MayMark asks the limit whether the published condition may become False on the node. nil means that it may.
+	MayMark func(rule *ruleset.Rule) bool
+	Now     time.Time
 }
 
 // publisher changes the conditions that rules publish on one node.
 type publisher struct {
-	*NodeInput
-	out      *Outcome
-	contents []publication // of the decisions
-	buffer   []byte        // for messages
+	Input
+	changes   []ConditionChange
+	recheckAt time.Time
+	buffer    []byte // for messages
 }
 
-// publish fills in the changes of conditions, and what the records say of them.
-func (in *NodeInput) publish(out *Outcome, contents []publication) {
-	if len(in.Orphans) == 0 && !in.Rules.Publishes() && !slices.ContainsFunc(out.Decisions,
-		func(d Decision) bool { return d.Was.Record.Published != "" }) {
-		return
+// Decide returns the changes of conditions, and when to decide again although nothing changes; zero means never.
+func Decide(in Input) (changes []ConditionChange, recheckAt time.Time) {
+	if len(in.Orphans) == 0 && in.Contents == nil && !slices.ContainsFunc(in.Decisions,
+		func(d state.Decision) bool { return d.Was.Record.Published != "" }) {
+		return nil, time.Time{}
 	}
-	if contents == nil {
-		contents = make([]publication, len(out.Decisions))
+	if in.Contents == nil {
+		in.Contents = make([]Content, len(in.Decisions))
 	}
-	p := &publisher{NodeInput: in, out: out, contents: contents}
-	for i := range out.Decisions {
-		contents[i].wanted = p.wanted(&out.Decisions[i], contents[i].status != "")
+	p := &publisher{Input: in}
+	for i := range p.Decisions {
+		p.Contents[i].wanted = p.wanted(&p.Decisions[i], p.Contents[i].status != "")
 	}
-	for i := range out.Decisions {
+	for i := range p.Decisions {
 		p.decide(i)
 	}
-	for _, t := range in.Orphans {
-		if !p.taken(t) && Published(in.Node, t) != nil {
-			out.Conditions = append(out.Conditions, ConditionChange{Type: t, Remove: true})
+	for _, t := range p.Orphans {
+		if !p.taken(t) && nodeview.Published(p.Node, t) != nil {
+			p.changes = append(p.changes, ConditionChange{Type: t, Remove: true})
 		}
+	}
+	return p.changes, p.recheckAt
+}
+
+// recheck requests another decision at a time, unless the time is zero.
+func (p *publisher) recheck(at time.Time) {
+	if !at.IsZero() && (p.recheckAt.IsZero() || at.Before(p.recheckAt)) {
+		p.recheckAt = at
 	}
 }
 
 // taken reports whether a rule publishes or keeps a condition.
 func (p *publisher) taken(conditionType string) bool {
-	return slices.ContainsFunc(p.contents, func(c publication) bool { return c.wanted == conditionType })
+	return slices.ContainsFunc(p.Contents, func(c Content) bool { return c.wanted == conditionType })
 }
 
 // updated reports whether a rule that is in force publishes a condition.
 func (p *publisher) updated(conditionType string) bool {
-	for i := range p.contents {
-		if p.contents[i].wanted == conditionType && !p.out.Decisions[i].Rule.Inert() {
+	for i := range p.Contents {
+		if p.Contents[i].wanted == conditionType && !p.Decisions[i].Rule.Inert() {
 			return true
 		}
 	}
@@ -192,7 +199,7 @@ func (p *publisher) updated(conditionType string) bool {
 func keeps(rule *ruleset.Rule) bool { return rule.Inert() && !rule.Withdrawn() }
 
 // wanted returns the type of the condition that a rule publishes on the node, or keeps as it is.
-func (p *publisher) wanted(d *Decision, publishes bool) string {
+func (p *publisher) wanted(d *state.Decision, publishes bool) string {
 	if keeps(d.Rule) {
 		return d.Was.Record.Published
 	}
@@ -200,7 +207,7 @@ func (p *publisher) wanted(d *Decision, publishes bool) string {
 		return ""
 	}
 	t := d.Rule.Spec.Publish.ConditionType
-	if c := condition.Find(p.Node, t); c != nil && Published(p.Node, t) == nil {
+	if c := condition.Find(p.Node, t); c != nil && nodeview.Published(p.Node, t) == nil {
 		d.Unpublished = fmt.Sprintf("condition %s is published by another controller, with reason %.64q", t, c.Reason)
 		return ""
 	}
@@ -209,24 +216,24 @@ func (p *publisher) wanted(d *Decision, publishes bool) string {
 
 // decide makes the decision about the condition of one rule.
 func (p *publisher) decide(i int) {
-	d, wanted := &p.out.Decisions[i], p.contents[i].wanted
+	d, wanted := &p.Decisions[i], p.Contents[i].wanted
 	was := d.Was.Record.Published
-	c := Published(p.Node, was)
+	c := nodeview.Published(p.Node, was)
 	switch {
 	case d.Rule.Mode == ruleset.Suspended && keeps(d.Rule):
-		d.setPublished(was)
+		d.SetPublished(was)
 		if c != nil && c.Status == corev1.ConditionFalse && !p.updated(was) {
-			p.change(i, was, c, &publication{status: corev1.ConditionUnknown,
-				reason: v1alpha1.PublishedReasonPrefix + ReasonSuspended, why: "the rule is suspended"})
+			p.change(i, was, c, &Content{status: corev1.ConditionUnknown,
+				reason: v1alpha1.PublishedReasonPrefix + state.ReasonSuspended, why: "the rule is suspended"})
 		}
 	case keeps(d.Rule):
 	case was != "" && was != wanted && c != nil && !p.taken(was):
-		d.setPublished(was)
-		p.out.Conditions = append(p.out.Conditions, ConditionChange{Rule: d.Rule, Type: was, Remove: true})
+		d.SetPublished(was)
+		p.changes = append(p.changes, ConditionChange{Rule: d.Rule, Type: was, Remove: true})
 	case !p.Node.DeletionTimestamp.IsZero():
-		d.setPublished(was)
+		d.SetPublished(was)
 	default:
-		d.setPublished(wanted)
+		d.SetPublished(wanted)
 		if wanted != "" {
 			p.update(i)
 		}
@@ -235,9 +242,9 @@ func (p *publisher) decide(i int) {
 
 // update brings the condition of an enforced rule up to date.
 func (p *publisher) update(i int) {
-	rule, to := p.out.Decisions[i].Rule, p.contents[i]
-	c := Published(p.Node, to.wanted)
-	p.out.recheck(to.recheckAt)
+	rule, to := p.Decisions[i].Rule, p.Contents[i]
+	c := nodeview.Published(p.Node, to.wanted)
+	p.recheck(to.recheckAt)
 	isFalse := c != nil && c.Status == corev1.ConditionFalse
 	switch {
 	case isFalse && to.staysFalse:
@@ -250,16 +257,16 @@ func (p *publisher) update(i int) {
 }
 
 // change adds a change of a condition, unless it would change nothing. The message alone changes once a minute at most.
-func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondition, to *publication) {
-	rule := p.out.Decisions[i].Rule
-	p.buffer = to.message(p.buffer[:0], rule.Name, &p.out.Decisions[i].Verdict)
+func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondition, to *Content) {
+	rule := p.Decisions[i].Rule
+	p.buffer = to.message(p.buffer[:0], rule.Name, &p.Decisions[i].Verdict)
 	if before != nil && before.Status == to.status && before.Reason == to.reason {
 		due := before.LastHeartbeatTime.Add(messageInterval)
 		switch {
 		case before.Message == string(p.buffer):
 			return
 		case p.Now.Before(due):
-			p.out.recheck(due)
+			p.recheck(due)
 			return
 		}
 	}
@@ -268,17 +275,7 @@ func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondi
 	if !change.Began {
 		change.since = before.LastTransitionTime
 	}
-	p.out.Conditions = append(p.out.Conditions, change)
-}
-
-// setPublished makes the record say which condition the rule publishes on the node.
-func (d *Decision) setPublished(conditionType string) {
-	if d.Frozen {
-		return
-	}
-	r := d.Record
-	r.Published = conditionType
-	d.setRecord(r)
+	p.changes = append(p.changes, change)
 }
 
 // SameConditions reports whether two versions of a node have the same conditions of the types that change. If not,

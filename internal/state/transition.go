@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package state
 
 import (
 	"time"
@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/replace"
 )
 
 // move is a transition of the diagram: the state and the reason for the rule's status.
@@ -43,7 +45,7 @@ func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
 func (n *subject) after(m move) Decision {
 	moved := *n
 	moved.rec.Existing = n.rec.Existing || m.existing
-	fresh := n.State.fresh(&moved.rec)
+	fresh := n.State.Fresh(&moved.rec)
 	moved.d.State, moved.d.Reason = m.state, m.reason
 	switch {
 	case m.state == v1alpha1.NodeStateHeld:
@@ -58,9 +60,9 @@ func (n *subject) after(m move) Decision {
 		moved.rec.Found = !moved.rec.Released.IsZero() && (!fresh || !m.opens() || moved.d.Startup == Excluded)
 	}
 	moved.d.Expired = m.state == v1alpha1.NodeStateHeld && n.d.Overdue && !n.Verdict.Ready &&
-		n.Rule.Spec.Timeout.Replaces() && moved.State.expired(&moved.rec)
-	if moved.rec.Mark != "" && n.adds() && (!moved.d.Expired || moved.rec.Mark != MarkOf(n.Rule) ||
-		!Replaceable(n.Rule, n.Node, n.Now)) {
+		n.Rule.Spec.Timeout.Replaces() && moved.State.Expired(&moved.rec)
+	if moved.rec.Mark != "" && n.adds() && (!moved.d.Expired || moved.rec.Mark != replace.MarkOf(n.Rule) ||
+		!replace.Replaceable(n.Rule, n.Node, n.Now)) {
 		moved.rec.Mark = ""
 	}
 	moved.d.setRecord(moved.rec)
@@ -88,7 +90,7 @@ func (n *subject) hold(m move) {
 		n.rec.Adopted = n.adopts()
 	}
 	if n.rec.Taint == "" || n.adds() { // an edited taint replaces the old one, where something may be added
-		n.rec.Taint = FormatTaint(*n.Rule.Taint)
+		n.rec.Taint = nodeview.FormatTaint(*n.Rule.Taint)
 	}
 	n.d.Claim = true
 }
@@ -96,14 +98,14 @@ func (n *subject) hold(m move) {
 // claim makes a claim at the current time. maxUnavailable continues to count a node that was in service.
 func (n *subject) claim() metav1.Time {
 	if n.State.Released && n.rec.Released.IsZero() {
-		n.rec.Released = n.stamp()
+		n.rec.Released = n.Stamp()
 	}
-	return n.stamp()
+	return n.Stamp()
 }
 
 // pass ends the rule's claim after a timeout with action: Release.
 func (n *subject) pass() {
-	n.rec.dropClaim()
+	n.rec.DropClaim()
 	n.d.Claim = false
 }
 
@@ -120,7 +122,7 @@ func (n *subject) open() {
 		n.rec.Released = metav1.Time{} // those that were created before the reboot count from now on
 	}
 	if remember && n.rec.Released.IsZero() && (!untouched || completes) {
-		n.rec.Released = n.stamp()
+		n.rec.Released = n.Stamp()
 		n.d.Opened = true
 	}
 	if remember && completes {
@@ -128,6 +130,6 @@ func (n *subject) open() {
 	}
 	n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false
 	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
-	n.rec.booted()
+	n.rec.Booted()
 	n.pass()
 }

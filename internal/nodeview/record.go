@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gate
+package nodeview
 
 import (
 	"crypto/sha256"
@@ -107,12 +107,41 @@ func (r *Record) Admitted() bool {
 // reboot that is not recorded counts as seen.
 func (r Record) Short() Record {
 	r.Rule, r.Adopted = "", false
-	r.forgetBoot()
+	r.ForgetBoot()
 	return r
 }
 
+// Started reports whether a record says that the node's start has ended.
+func (r *Record) Started() bool {
+	return r.Counted || r.Existing || !r.Released.IsZero() || !r.TimedOut.IsZero() || !r.RearmedAt.IsZero() && !r.Starting
+}
+
+// FirstReady returns when the node, which was new under the rule, became ready for the first time, or zero if it did
+// not, or that is not known. A record also says that a node is released if it was in service when it was first held.
+func (r *Record) FirstReady() time.Time {
+	if r.Found {
+		return time.Time{}
+	}
+	return r.Released.Time
+}
+
+// forgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
+func (r *Record) ForgetBoot() {
+	r.KeepStart(func() {
+		r.BootID = ""
+		r.Booted()
+	})
+}
+
+// keepStart changes the record. If it said that the start has ended, it still does.
+func (r *Record) KeepStart(change func()) {
+	started := r.Started()
+	change()
+	r.Counted = started && (r.Counted || !r.Started())
+}
+
 // dropClaim removes the claim.
-func (r *Record) dropClaim() {
+func (r *Record) DropClaim() {
 	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited, r.Forced = "", metav1.Time{}, false, false, false, false, false
 }
 
@@ -128,7 +157,7 @@ func (r *Record) newest() metav1.Time {
 }
 
 // booted removes the boot, after the release of a re-armed node.
-func (r *Record) booted() {
+func (r *Record) Booted() {
 	r.NotBefore, r.RearmedAt, r.Former, r.Starting = metav1.Time{}, metav1.Time{}, metav1.Time{}, false
 }
 
@@ -176,7 +205,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			*t = metav1.Time{}
 		}
 	}
-	r.BootID = bootID(r.BootID)
+	r.BootID = BootID(r.BootID)
 	if r.Published != "" && !ruleset.Publishable(r.Published) {
 		r.Published = ""
 	}
@@ -195,7 +224,7 @@ const maxBootID = 64
 
 // bootID returns a boot ID as records keep it. The API server accepts boot IDs of any length: a record that kept a very
 // long one would not fit in the node's annotations. A record cannot keep text that is not UTF-8 either.
-func bootID(id string) string {
+func BootID(id string) string {
 	if len(id) <= maxBootID && utf8.ValidString(id) {
 		return id
 	}
