@@ -7,8 +7,15 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
+
+// StatusWrites counts the writes of rules' statuses, by the controller of rules and by the handover of nodes.
+var StatusWrites = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
+	Name: "node_readiness_status_writes_total",
+	Help: "Status writes of rules.",
+})
 
 // byRule holds the metrics that have the label rule.
 var byRule []interface {

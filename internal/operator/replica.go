@@ -24,6 +24,7 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/guard/webhook"
+	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -137,8 +138,10 @@ func (r *Replica) addControllers(o *Options) {
 		SetRules: r.Nodes.SetRules, Current: r.Fleet.Rules, After: env.After}
 	r.Nodes.Evidence = sources.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
-		Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
-		Expired: r.Nodes.Expired, GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
+		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
+		Handover: &handover.Handover{Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Expired: r.Nodes.Expired,
+			Recorder: env.Recorder, Clock: env.Clock},
+		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
 }
 

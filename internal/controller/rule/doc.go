@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rule reconciles the finalizer and the status of rules. It writes the status from the fleet's counts, at most
-// once in two seconds for each rule. It also hands over nodes for replacement, and adds no taint.
+// once in two seconds for each rule. It calls package handover, and adds no taint.
 package rule

@@ -19,11 +19,9 @@ const (
 	reasonNodesTurnedUnready = "NodesTurnedUnready"
 	reasonWeakEvidence       = "WeakEvidence"
 	reasonAnnotationsFull    = "AnnotationsFull" // the nodes have such events, too
-	reasonHandedOver         = "HandedOver"      // on nodes
 
 	actionCleanUp  = "CleanUp"
 	actionEvaluate = "EvaluateRule"
-	actionReplace  = "Replace"
 )
 
 // announce emits warnings about the conditions that are new in a status that was written.

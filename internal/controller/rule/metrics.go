@@ -5,28 +5,14 @@ package rule
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
 )
 
 var (
-	statusWrites = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
-		Name: "node_readiness_status_writes_total",
-		Help: "Status writes of rules.",
-	})
 	lastReconciliation = fleet.NewGaugeByRule("node_readiness_rule_last_reconciliation_timestamp_seconds",
 		"When a rule was last reconciled, in seconds since 1970. Only with --enable-node-state-metrics.")
-	replacements = fleet.NewCounterByRule("node_readiness_replacements_total",
-		"Nodes that a rule handed over for replacement, by method, Annotation or NodeClaim, and result: done or failed.",
-		fleet.Label{Name: "method", Values: []string{
-			string(v1alpha1.ReplaceMethodAnnotation), string(v1alpha1.ReplaceMethodNodeClaim)}},
-		fleet.Label{Name: "result", Values: []string{"done", "failed"}})
-	replacementsExhausted = fleet.NewGaugeByRule("node_readiness_replacements_exhausted",
-		"1 for a rule that replaces nodes and has stopped, because several in a row did not help; otherwise 0.")
 )
 
 var (

@@ -28,6 +28,7 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
 )
@@ -52,12 +53,10 @@ const (
 type Reconciler struct {
 	// Client reads from a cache that has seen this process's own writes, and writes.
 	Client client.Client
-	// Live reads and writes past the cache: the first write through Client starts a watch of all objects of the kind.
-	Live client.Client
 	// Fleet has the state of all nodes.
 	Fleet *fleet.Fleet
-	// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now.
-	Expired func(context.Context, *corev1.Node, *ruleset.Rule) bool
+	// Handover hands nodes over for replacement.
+	Handover *handover.Handover
 	// Recorder records events on rules.
 	Recorder events.EventRecorder
 	// Clock tells the time.
@@ -87,8 +86,6 @@ type progress struct {
 	// massFailures counts nodes in service that are not ready, by cause, since the rule is in force.
 	massFailures massFailures
 	inForceSince time.Time
-	// search is the search for nodes to hand over for replacement.
-	search search
 }
 
 // Reconcile reconciles one rule.
@@ -115,9 +112,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
 	if !compiled.Spec.Timeout.Replaces() {
-		replacementsExhausted.DeleteLabelValues(rule.Name)
+		r.Handover.Stop(rule.Name)
 	} else if err == nil && pending == 0 && r.passed(rule) {
-		again := r.replace(ctx, rule, compiled)
+		before := r.Handover.Problem(rule.UID)
+		again := r.Handover.Next(ctx, rule, compiled)
+		if again > 0 && r.Handover.Problem(rule.UID) != before {
+			again = min(again, statusInterval) // the status says it then
+		}
 		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
 			result.RequeueAfter = again
 		}
@@ -203,7 +204,7 @@ func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadine
 	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, rule)); err != nil && !apierrors.IsConflict(err) {
 		return 0, fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
 	}
-	statusWrites.Inc()
+	fleet.StatusWrites.Inc()
 	return 0, nil // after a conflict, the change that caused it queues the rule again
 }
 
@@ -255,7 +256,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
-	material.ReplaceProblem = r.replaceProblem(rule)
+	material.ReplaceProblem = r.Handover.Problem(rule.UID)
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
 		again.RequeueAfter = freed
@@ -276,7 +277,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if err := r.Client.Status().Update(ctx, rule); err != nil {
 		return retry(err, "writing the status of rule %q", rule.Name)
 	}
-	statusWrites.Inc()
+	fleet.StatusWrites.Inc()
 	r.announce(rule, &before, &material)
 	return again, nil
 }
@@ -340,8 +341,11 @@ func (r *Reconciler) progress(rule *v1alpha1.NodeReadinessRule) *progress {
 
 func (r *Reconciler) forget(rule string) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.known[rule]; p != nil {
+		r.Handover.Forget(p.uid)
+	}
 	delete(r.known, rule)
-	r.mu.Unlock()
 }
 
 // inherited returns the nodes that the rule does not match and that still have a taint of the incumbent controller.

@@ -27,6 +27,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
@@ -81,7 +82,8 @@ func newDesk(ctx context.Context, rule *build.RuleWrapper, nodes ...*corev1.Node
 
 func (d *desk) restart() {
 	d.recorder = events.NewFakeRecorder(100)
-	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock}
+	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock,
+		Handover: &handover.Handover{}}
 	d.compiled = nil
 	d.takeOver()
 }

@@ -13,22 +13,24 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	nodecontroller "github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
@@ -38,8 +40,13 @@ import (
 const (
 	markKey = "example.com/replace"
 	// step is a little more than the time between two searches.
-	step = replaceInterval + time.Second
+	step = searchInterval + time.Second
+	// searchInterval is the least time between two searches for a node to hand over.
+	searchInterval = 30 * time.Second
 )
+
+// nodeClaims is the kind of Karpenter's NodeClaims.
+var nodeClaims = schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim"}
 
 // provider is a pool of nodes with a remediator, or with a stand-in for Karpenter: it deletes each node that is handed
 // over, and makes a new one that never becomes ready. Nodes are judged by the real controller.
@@ -139,7 +146,8 @@ func (p *provider) start() {
 			return c.Patch(ctx, o, patch, opts...)
 		},
 	})
-	p.rules = &Reconciler{Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Expired: p.nodes.Expired}
+	p.rules = &Reconciler{Client: c, Fleet: f, Recorder: p.events, Clock: p.clock, Handover: &handover.Handover{
+		Client: c, Live: c, Fleet: f, Recorder: p.events, Clock: p.clock, Expired: p.nodes.Expired}}
 	p.takeOver()
 }
 
@@ -274,7 +282,19 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.play(9)
 		Expect(p.handed).To(HaveLen(3))
 		Expect(p.told(ReasonExhausted)).To(Equal(1))
-		exhausted := func() float64 { return testutil.ToFloat64(replacementsExhausted.WithLabelValues(p.pool)) }
+		exhausted := func() float64 {
+			value := -1.0
+			families, err := metrics.Registry.Gather()
+			Expect(err).NotTo(HaveOccurred())
+			for _, family := range families {
+				for _, m := range family.GetMetric() {
+					if family.GetName() == "node_readiness_replacements_exhausted" && m.GetLabel()[0].GetValue() == p.pool {
+						value = m.GetGauge().GetValue()
+					}
+				}
+			}
+			return value
+		}
 		Expect(exhausted()).To(BeEquivalentTo(1))
 		p.ready(0)
 		p.play(6)
@@ -297,7 +317,7 @@ var _ = Describe("Nodes that never become ready", func() {
 		})
 		_, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(replacementsExhausted.DeleteLabelValues(p.pool)).To(BeFalse(), "the rule replaces no nodes")
+		Expect(exhausted()).To(BeEquivalentTo(-1), "the rule replaces no nodes")
 	})
 
 	DescribeTable("are not handed over", func(ctx context.Context, prevent, allow func(*provider)) {
@@ -348,7 +368,7 @@ var _ = Describe("Nodes that never become ready", func() {
 		Expect(p.handed).To(HaveLen(2))
 		result, err := p.rules.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(p.rule)})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", replaceInterval)),
+		Expect(result.RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", searchInterval)),
 			"a mark may be removed at any time")
 		p.ready(0)
 		p.play(1)

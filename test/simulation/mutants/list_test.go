@@ -163,7 +163,7 @@ var mutants = []mutant{
 	{"a node stays marked that does not qualify any more", `	if moved.rec.Mark != "" && n.adds() &&`,
 		`	if !MUTANT && moved.rec.Mark != "" && n.adds() &&`, "replaces"},
 	{"a node is handed over by what was known of it before",
-		`	if !r.Expired(`, `	if !MUTANT && !r.Expired(`, "replaces"},
+		`	if !h.Expired(`, `	if !MUTANT && !h.Expired(`, "replaces"},
 	{"a node that has changed is handed over", `"resourceVersion": node.ResourceVersion,`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT],`, "replaces"},
 	{"nodes are not handed over", `	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
@@ -185,13 +185,13 @@ var mutants = []mutant{
 		`|| !MUTANT && v1alpha1.InMaintenance(node.Annotations) {`, "replaces"},
 	{"an edit ends the limit per hour", `		if status.Last[i].NodeUID == node {`,
 		`		if status.Last[i].NodeUID == node || MUTANT && status.Last[i].Generation != generation {`, "replaces"},
-	{"nodes are handed over without an intention", `	if err := r.intend(`, `	if MUTANT { // at once
-	} else if err := r.intend(`, "replaces"},
+	{"nodes are handed over without an intention", `	if err := h.intend(`, `	if MUTANT { // at once
+	} else if err := h.intend(`, "replaces"},
 	{"a NodeClaim that was created again is deleted",
-		`	err := r.Live.Delete(ctx, claim`, `	if MUTANT { // no preconditions
+		`	err := h.Live.Delete(ctx, claim`, `	if MUTANT { // no preconditions
 		uid, version = "", ""
 	}
-	err := r.Live.Delete(ctx, claim`, "replaces"},
+	err := h.Live.Delete(ctx, claim`, "replaces"},
 	{"a NodeClaim that has changed is deleted", `ResourceVersion: &version}`,
 		`ResourceVersion: map[bool]*string{false: &version}[MUTANT]}`, "replaces"},
 	{"the NodeClaim that a node names is believed", `if claim.GetUID() != owner.UID || !claims(claim, node) {`,

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rule
+package handover
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var nodeClaims = schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", K
 
 // nodeClaim reads the NodeClaim of a node from the API server: the one that owns the node, or if none does, the one
 // that names it. A kubelet can name any owner on its own node, so the NodeClaim has to name the node as well.
-func (r *Reconciler) nodeClaim(ctx context.Context, node *corev1.Node) (*unstructured.Unstructured, error) {
+func (h *Handover) nodeClaim(ctx context.Context, node *corev1.Node) (*unstructured.Unstructured, error) {
 	for i := range node.OwnerReferences {
 		owner := &node.OwnerReferences[i]
 		if gv, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || gv.Group != nodeClaims.Group ||
@@ -30,7 +30,7 @@ func (r *Reconciler) nodeClaim(ctx context.Context, node *corev1.Node) (*unstruc
 		}
 		claim := &unstructured.Unstructured{}
 		claim.SetGroupVersionKind(nodeClaims)
-		if err := r.Live.Get(ctx, types.NamespacedName{Name: owner.Name}, claim); err != nil {
+		if err := h.Live.Get(ctx, types.NamespacedName{Name: owner.Name}, claim); err != nil {
 			return nil, fmt.Errorf("reading NodeClaim %q: %w", owner.Name, explainClaims(err))
 		}
 		if claim.GetUID() != owner.UID || !claims(claim, node) {
@@ -41,7 +41,7 @@ func (r *Reconciler) nodeClaim(ctx context.Context, node *corev1.Node) (*unstruc
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(nodeClaims.GroupVersion().WithKind("NodeClaimList"))
-	if err := r.Live.List(ctx, list); err != nil {
+	if err := h.Live.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("listing NodeClaims: %w", explainClaims(err))
 	}
 	var found []*unstructured.Unstructured
@@ -69,9 +69,9 @@ func claims(claim *unstructured.Unstructured, node *corev1.Node) bool {
 
 // deleteClaim deletes a NodeClaim, unless it has changed since it was read, for example because the node has become
 // ready.
-func (r *Reconciler) deleteClaim(ctx context.Context, claim *unstructured.Unstructured) error {
+func (h *Handover) deleteClaim(ctx context.Context, claim *unstructured.Unstructured) error {
 	uid, version := claim.GetUID(), claim.GetResourceVersion()
-	err := r.Live.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	err := h.Live.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting NodeClaim %q: %w", claim.GetName(), explainClaims(err))
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package rule
+package handover
 
 import (
 	"cmp"
@@ -11,16 +11,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -49,7 +53,48 @@ const (
 	replaceInterval = 30 * time.Second
 	// replaceTries bounds how many nodes a search reads from the API server, with their pods.
 	replaceTries = 5
+	// conflictDelay is the delay before the next try after a conflict with another writer.
+	conflictDelay = 100 * time.Millisecond
 )
+
+// Handover hands nodes over for replacement.
+type Handover struct {
+	// Client reads from a cache that has seen this process's own writes, and writes.
+	Client client.Client
+	// Live reads and writes past the cache: the first write through Client starts a watch of all objects of the kind.
+	Live client.Client
+	// Fleet has the state of all nodes.
+	Fleet *fleet.Fleet
+	// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now.
+	Expired func(context.Context, *corev1.Node, *ruleset.Rule) bool
+	// Recorder records events on nodes.
+	Recorder events.EventRecorder
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	mu       sync.Mutex
+	searches map[types.UID]*search
+}
+
+// search returns the search of a rule.
+func (h *Handover) search(rule types.UID) *search {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.searches == nil {
+		h.searches = map[types.UID]*search{}
+	}
+	if h.searches[rule] == nil {
+		h.searches[rule] = &search{}
+	}
+	return h.searches[rule]
+}
+
+// Forget drops what is known of a deleted rule.
+func (h *Handover) Forget(rule types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.searches, rule)
+}
 
 // search is the state of the search for nodes to hand over.
 type search struct {
@@ -60,11 +105,14 @@ type search struct {
 	problem string
 }
 
-// replace hands over at most one node that never became ready. It returns when to look again, or 0 if nothing changes
-// by the passage of time.
-func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
+// Stop drops the metrics of a rule that replaces no nodes.
+func (*Handover) Stop(rule string) { replacementsExhausted.DeleteLabelValues(rule) }
+
+// Next hands over at most one node that never became ready. It returns when to look again, or 0 if nothing changes by
+// the passage of time.
+func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	compiled *ruleset.Rule) time.Duration {
-	now := r.Clock.Now()
+	now := h.Clock.Now()
 	allowance := replace.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
 	exhausted := 0.0
 	if allowance.Exhausted {
@@ -74,20 +122,18 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
 		return 0
 	}
-	r.mu.Lock()
-	s := &r.progress(rule).search
-	r.mu.Unlock()
+	s := h.search(rule.UID)
 	if wait := s.next.Sub(now); wait > 0 && wait <= replaceInterval {
 		return wait
 	}
 	before := s.problem
-	tried, err := r.tryExpired(ctx, rule, compiled, s)
+	tried, err := h.tryExpired(ctx, rule, compiled, s)
 	switch {
 	case err != nil && apierrors.IsConflict(err):
 		return conflictDelay
 	case err != nil:
 		s.problem = err.Error()
-	case tried, len(r.Fleet.Expired(rule.UID)) == 0: // else the limits allow no node, and the problem stays
+	case tried, len(h.Fleet.Expired(rule.UID)) == 0: // else the limits allow no node, and the problem stays
 		s.problem = ""
 	}
 	if s.problem != before && err != nil {
@@ -96,11 +142,8 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	switch {
 	case tried:
 		s.next = now.Add(replaceInterval)
-		if s.problem != before {
-			return statusInterval // the status says it then
-		}
 		return replaceInterval
-	case len(r.Fleet.Expired(rule.UID)) == 0:
+	case len(h.Fleet.Expired(rule.UID)) == 0:
 		return 0
 	case allowance.Next.After(now) && !allowance.Exhausted:
 		return allowance.Next.Sub(now)
@@ -108,19 +151,15 @@ func (r *Reconciler) replace(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return replaceInterval // the mark of a node may be removed meanwhile
 }
 
-// replaceProblem returns why the last node could not be handed over, or an empty text.
-func (r *Reconciler) replaceProblem(rule *v1alpha1.NodeReadinessRule) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.progress(rule).search.problem
-}
+// Problem returns why a rule's last node could not be handed over, or an empty text.
+func (h *Handover) Problem(rule types.UID) string { return h.search(rule).problem }
 
 // tryExpired tries to hand over one of the nodes that wait for it, beginning where the last search ended. It reports
 // whether it has read any.
-func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+func (h *Handover) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	s *search) (tried bool, err error) {
-	now := r.Clock.Now()
-	names := r.Fleet.Expired(rule.UID)
+	now := h.Clock.Now()
+	names := h.Fleet.Expired(rule.UID)
 	from, found := slices.BinarySearch(names, s.after)
 	if found {
 		from++
@@ -131,7 +170,7 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 			break
 		}
 		node := &corev1.Node{}
-		if err := r.Client.Get(ctx, types.NamespacedName{Name: names[(from+i)%len(names)]}, node); err != nil {
+		if err := h.Client.Get(ctx, types.NamespacedName{Name: names[(from+i)%len(names)]}, node); err != nil {
 			continue // it is gone
 		}
 		uid := node.UID
@@ -144,7 +183,7 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 		}
 		tries++
 		s.after = node.Name
-		switch done, e := r.handOver(ctx, rule, compiled, node); {
+		switch done, e := h.handOver(ctx, rule, compiled, node); {
 		case done || apierrors.IsConflict(e):
 			return true, e
 		default:
@@ -156,48 +195,48 @@ func (r *Reconciler) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadines
 
 // handOver hands a node over if it runs only pods that are part of it, and its evidence is still missing. It reads the
 // node and its pods from the API server, and stops if the cached node is not the same.
-func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+func (h *Handover) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	cached *corev1.Node) (done bool, err error) {
 	node := &corev1.Node{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(cached), node); err != nil {
+	if err := h.Live.Get(ctx, client.ObjectKeyFromObject(cached), node); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	if node.UID != cached.UID || node.ResourceVersion != cached.ResourceVersion ||
-		!replace.Replaceable(compiled, node, r.Clock.Now()) {
+		!replace.Replaceable(compiled, node, h.Clock.Now()) {
 		return false, nil
 	}
-	pods, err := sources.ListPods(ctx, r.Live, node.Name)
+	pods, err := sources.ListPods(ctx, h.Live, node.Name)
 	if err != nil {
 		return false, err
 	}
 	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources.PartOfNode(&p) }) {
 		return false, nil
 	}
-	act := func() error { return r.mark(ctx, compiled, node) }
+	act := func() error { return h.mark(ctx, compiled, node) }
 	how := "set the annotation that marks it"
 	method := compiled.Spec.Timeout.Replace.MethodOrDefault()
 	if method == v1alpha1.ReplaceMethodNodeClaim {
-		claim, err := r.nodeClaim(ctx, node)
+		claim, err := h.nodeClaim(ctx, node)
 		if err != nil || claim.GetDeletionTimestamp() != nil {
 			return false, err
 		}
-		act = func() error { return r.deleteClaim(ctx, claim) }
+		act = func() error { return h.deleteClaim(ctx, claim) }
 		how = "deleted its NodeClaim " + claim.GetName()
 	}
-	if !r.Expired(ctx, node, compiled) {
+	if !h.Expired(ctx, node, compiled) {
 		return false, nil
 	}
 	before := rule.Status.Replacements
-	if err := r.intend(ctx, rule, node, method, handed(compiled, node)); err != nil {
+	if err := h.intend(ctx, rule, node, method, handed(compiled, node)); err != nil {
 		return false, err
 	}
 	if err := act(); err != nil {
 		if refused(err) {
 			rule.Status.Replacements = before
-			if e := r.Client.Status().Update(ctx, rule); e != nil {
+			if e := h.Client.Status().Update(ctx, rule); e != nil {
 				log.FromContext(ctx).Error(e, "A node counts as handed over, although that was refused", "node", node.Name)
 			}
-			statusWrites.Inc()
+			fleet.StatusWrites.Inc()
 		}
 		if !apierrors.IsConflict(err) {
 			replacements.WithLabelValues(rule.Name, string(method), "failed").Inc()
@@ -206,7 +245,7 @@ func (r *Reconciler) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessR
 	}
 	replacements.WithLabelValues(rule.Name, string(method), "done").Inc()
 	log.FromContext(ctx).Info("Handed over a node for replacement", "node", node.Name, "method", method)
-	r.Recorder.Eventf(node, rule, corev1.EventTypeWarning, reasonHandedOver, actionReplace,
+	h.Recorder.Eventf(node, rule, corev1.EventTypeWarning, reasonHandedOver, actionReplace,
 		"Rule %s hands the node over for replacement, because it was not ready in time: %s", rule.Name, how)
 	return true, nil
 }
@@ -223,7 +262,7 @@ func refused(err error) bool {
 
 // intend writes to the rule's status that a node is about to be handed over. This comes before the act. An intention of
 // which the outcome is unknown is replaced; if the node was handed over, this is another one.
-func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule, node *corev1.Node,
+func (h *Handover) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule, node *corev1.Node,
 	method v1alpha1.ReplaceMethod, again bool) error {
 	s := rule.Status.Replacements.DeepCopy()
 	if s == nil {
@@ -233,14 +272,14 @@ func (r *Reconciler) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		s.Last = slices.Delete(s.Last, i, i+1)
 	}
 	s.Last = append(s.Last, v1alpha1.Replacement{NodeName: node.Name, NodeUID: node.UID, Method: method,
-		Time: metav1.NewTime(r.Clock.Now().Truncate(time.Second)), Generation: rule.Generation})
+		Time: metav1.NewTime(h.Clock.Now().Truncate(time.Second)), Generation: rule.Generation})
 	s.Last = s.Last[max(0, len(s.Last)-v1alpha1.MaxReplacementsListed):]
 	rule.Status.Replacements = s
-	if err := r.Client.Status().Update(ctx, rule); err != nil {
+	if err := h.Client.Status().Update(ctx, rule); err != nil {
 		return fmt.Errorf("writing that node %q is about to be handed over to the status of rule %q: %w", node.Name,
 			rule.Name, err)
 	}
-	statusWrites.Inc()
+	fleet.StatusWrites.Inc()
 	if replace.Replaced(rule.Status.Replacements, node.UID) < 0 {
 		return fmt.Errorf("the API server does not keep status.replacements of rule %q: update the "+
 			"CustomResourceDefinition", rule.Name)
@@ -262,7 +301,7 @@ func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
 
 // mark sets the annotation on the node, unless the node has changed since it was read. The same write names the
 // annotation in the rule's record, so that the node controller removes it when the node does not qualify any more.
-func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node) error {
+func (h *Handover) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node) error {
 	a := compiled.Spec.Timeout.Replace.Annotation
 	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
 	record.Mark, record.Handed = replace.MarkOf(compiled), true
@@ -274,7 +313,7 @@ func (r *Reconciler) mark(ctx context.Context, compiled *ruleset.Rule, node *cor
 	}
 	written := &corev1.Node{}
 	written.Name = node.Name
-	if err := r.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := h.Client.Patch(ctx, written, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("patching node %q: %w", node.Name, err)
 	}
 	return nil
