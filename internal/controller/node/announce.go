@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -67,7 +66,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 			rule = c.Rule.Name
 		}
 		changes = append(changes, logged{c.Operation, rule, c.Taint.ToString()})
-		n := p.note(c, rule)
+		n := noteOf(c, rule)
 		if notes[n.reason] == nil {
 			reasons, about[n.reason] = append(reasons, n.reason), c.Rule
 		}
@@ -132,48 +131,48 @@ func joined(notes []note) string {
 	return text
 }
 
-func (p *pass) note(c *taints.Change, rule string) note {
+func noteOf(c *taints.Change, rule string) note {
 	const normal, warning = corev1.EventTypeNormal, corev1.EventTypeWarning
 	taint := c.Taint.ToString()
 	switch c.Operation {
 	case taints.Added:
 		return note{normal, reasonTaintAdded, actionAddTaint, fmt.Sprintf("Added taint %s for rule %s", taint, rule),
-			p.why(c)}
+			reasonOf(c)}
 	case taints.Removed:
 		if c.Rule == nil {
 			return note{normal, reasonTaintRemoved, actionRemoveTaint, "Removed taint " + taint,
 				"the rule that added it was deleted"}
 		}
 		return note{normal, reasonTaintRemoved, actionRemoveTaint,
-			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), p.why(c)}
+			fmt.Sprintf("Removed taint %s for rule %s", taint, rule), reasonOf(c)}
 	case taints.Adopted:
 		return note{normal, reasonTaintAdopted, actionAdoptTaint,
-			fmt.Sprintf("Rule %s now manages taint %s, which was already on the node", rule, taint), p.why(c)}
+			fmt.Sprintf("Rule %s now manages taint %s, which was already on the node", rule, taint), reasonOf(c)}
 	case taints.Completed:
 		return note{normal, reasonBootstrapCompleted, actionComplete,
 			fmt.Sprintf("The node completed bootstrap-only rule %s, which ignores the node from now on", rule), ""}
 	case taints.TimedOut:
-		return timeoutNote(p, c, rule)
+		return timeoutNote(c, rule)
 	case taints.Rearmed:
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
 	case taints.Guarded:
-		return guardNote(warning, guard.Began(c.Rule, &c.Decision.Hold), p.missing(c.Rule))
+		return guardNote(warning, guard.Began(c.Rule, &c.Decision.Hold), c.Decision.Missing())
 	case taints.GuardEnded:
 		why := ""
 		if d := c.Decision; c.Rule.Mode != ruleset.Enforced || !d.Was.Matches || d.Reason == state.ReasonOverrideRelease {
-			why = p.why(c)
+			why = reasonOf(c)
 		}
-		return guardNote(warning, guard.Ended(c.Rule, &c.Decision.Hold, why), p.missing(c.Rule))
+		return guardNote(warning, guard.Ended(c.Rule, &c.Decision.Hold, why), c.Decision.Missing())
 	}
-	return guardNote(normal, guard.Dropped(c.Rule), p.why(c))
+	return guardNote(normal, guard.Dropped(c.Rule), reasonOf(c))
 }
 
 func guardNote(eventType string, e guard.Event, why string) note {
 	return note{eventType, e.Reason, e.Action, e.Text, why}
 }
 
-func timeoutNote(p *pass, c *taints.Change, rule string) note {
+func timeoutNote(c *taints.Change, rule string) note {
 	clock := "not ready in time"
 	if c.Decision.NeverAppeared {
 		clock = "evidence was not reported in time"
@@ -185,44 +184,11 @@ func timeoutNote(p *pass, c *taints.Change, rule string) note {
 		then = "it stays held, and may be handed over for replacement"
 	}
 	return note{corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
-		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), p.missing(c.Rule)}
+		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), c.Decision.Missing()}
 }
 
-// why is the reason of a change, in words.
-func (p *pass) why(c *taints.Change) string {
-	d := c.Decision
-	switch {
-	case c.Rule.Mode == ruleset.Deleting:
-		return "the rule is being deleted"
-	case !d.Was.Matches:
-		return "the rule no longer selects the node"
-	case c.Rule.Mode == ruleset.DryRun:
-		return "the rule is in dry-run"
-	case d.Reason == state.ReasonOverrideHold, d.Reason == state.ReasonOverrideRelease:
-		return "the node has the annotation " + v1alpha1.OverrideAnnotation
-	case d.Reason == state.ReasonTimedOut:
-		return "its timeout has ended"
-	case d.Reason == state.ReasonCompleted:
-		return "the node has completed it"
-	case d.Reason == state.ReasonReadyWindow:
-		return "it has not been ready for readySeconds yet"
-	case d.Reason == state.ReasonMinimumHold:
-		return "the node is younger than minimumHoldSeconds"
-	case c.Operation == taints.Removed && d.Claim:
-		return "the rule has another taint now"
-	case d.State == v1alpha1.NodeStateReady:
-		return "all its evidence holds"
-	}
-	return p.missing(c.Rule)
-}
-
-func (p *pass) missing(rule *ruleset.Rule) string {
-	for i := range p.decisions {
-		if d := &p.decisions[i]; d.Rule == rule && !d.Verdict.Ready {
-			return d.Verdict.Blocking()
-		}
-	}
-	return "all its evidence holds"
+func reasonOf(c *taints.Change) string {
+	return c.Decision.Changed(c.Operation == taints.Removed && c.Decision.Claim)
 }
 
 func (r *Reconciler) eventf(node *corev1.Node, rule *ruleset.Rule, eventType, reason, action, format string,

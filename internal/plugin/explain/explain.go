@@ -233,7 +233,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		Rule: rule.Name, Mode: rule.Mode.String(), State: x.d.State, Reason: x.d.Reason,
 		Policy: v1alpha1.ConditionPolicyAllOf, ReleasedAt: report.Time(x.d.Was.Record.FirstReady()),
 		New:      x.d.Was.Fresh(&x.d.Was.Record),
-		Problems: problems(rule),
+		Problems: state.Problems(rule),
 	}
 	if rule.Spec.AnyOf() {
 		r.Policy = v1alpha1.ConditionPolicyAnyOf
@@ -256,7 +256,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		}
 	}
 	if !unread {
-		r.Message, r.Guard, r.Deadlines = message(x.d, x.verdict, x.Now), x.guard(), x.deadlines()
+		r.Message, r.Guard, r.Deadlines = x.d.Message(x.Now), x.guard(), x.deadlines()
 		if s := x.stored(); x.d.Reason == state.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
 			s.Status.Limit.Deleted > 0 {
 			r.Message += fmt.Sprintf("; %d of these were deleted while they were held, and count until new nodes become "+

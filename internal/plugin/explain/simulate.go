@@ -115,7 +115,7 @@ func (s *Simulation) complete() {
 	s.set = s.evidence.Resolve(s.set)
 	for name, r := range s.out {
 		rule := s.set.Named(name)
-		r.Mode, r.Problems = rule.Mode.String(), problems(rule)
+		r.Mode, r.Problems = rule.Mode.String(), state.Problems(rule)
 		if rule.Taint != nil {
 			r.Taint = nodeview.FormatTaint(*rule.Taint)
 		}
@@ -168,7 +168,7 @@ func (s *Simulation) node(node *corev1.Node) {
 		}
 		n := report.NodeSimulation{
 			Node: node.Name, Taint: fate(all, d, node), State: d.State, Reason: d.Reason,
-			Message: message(d, &d.Verdict, s.Now), Next: report.Time(d.RecheckAt),
+			Message: d.Message(s.Now), Next: report.Time(d.RecheckAt),
 		}
 		r.Nodes = append(r.Nodes, n)
 		count(&r.Totals, &n, d, d.Verdict.NeverAppeared)

@@ -4,7 +4,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,92 +15,9 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
-	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 )
-
-// message explains in words why a node has its state under a rule.
-func message(d *state.Decision, v *readiness.Verdict, now time.Time) string {
-	rule, missing := d.Rule, v.Blocking()
-	if rule.Spec.AnyOf() && missing != "" && len(v.Results) > 1 {
-		missing = "none of these holds: " + missing
-	}
-	or := func(text string) string { return cmp.Or(missing, text) }
-	const allHolds = "all its evidence holds"
-	switch {
-	case rule.Mode == ruleset.Deleting:
-		return "the rule is being deleted: the operator removes what it wrote to nodes"
-	case d.State == "" && !d.Was.Matches:
-		return "the rule no longer selects the node: the operator removes what it wrote there"
-	}
-	switch d.Reason {
-	case state.ReasonEvidenceMissing:
-		text := or("its evidence is missing")
-		if t := d.Record.TimedOut; d.Overdue {
-			text += fmt.Sprintf("; its timeout ended %s ago and keeps the node held", report.Age(now, t.Time))
-		}
-		return text
-	case state.ReasonRearmed:
-		return "the node rebooted and is treated as new: " + or("its evidence has not held for long enough since")
-	case state.ReasonReadyWindow:
-		text := fmt.Sprintf("%s, but not for %s yet (readySeconds)", allHolds, rule.Spec.ReadyWindow())
-		if d.State == v1alpha1.NodeStateReady {
-			text += "; the node stays untainted"
-		}
-		return text
-	case state.ReasonMinimumHold:
-		return fmt.Sprintf("%s, but the node is younger than %s (minimumHoldSeconds)", allHolds, rule.Spec.MinimumHold())
-	case state.ReasonUnreadyWindow:
-		return fmt.Sprintf("%s, but not for %s yet (unreadySeconds): the node is not held", or("its evidence is missing"),
-			rule.Spec.UnreadyWindow())
-	case state.ReasonCompleted:
-		return "the node has completed this bootstrap-only rule, which ignores it from then on"
-	case state.ReasonOverrideHold:
-		return "the override annotation holds the node"
-	case state.ReasonNotInForce:
-		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(problems(rule), "; ")
-	case state.ReasonOverBudget:
-		return fmt.Sprintf("as many nodes as maxUnavailable allows (%s) are held already: %s",
-			rule.Spec.MaxUnavailable, or(allHolds))
-	case state.ReasonDryRun:
-		return "the rule is in dry-run; if enforced, " + would(d) + ": " + or(allHolds)
-	}
-	if why := exempt[d.Reason]; why != "" {
-		return why + ": " + or(allHolds)
-	}
-	return or(allHolds)
-}
-
-// would tells what a rule in dry-run would do.
-func would(d *state.Decision) string {
-	switch {
-	case d.WouldClaim:
-		return "it would hold the node"
-	case d.WouldRelease:
-		return "it would release the node"
-	}
-	return "it would change nothing here"
-}
-
-// exempt explains reasons for which a node is not held, regardless of its evidence.
-var exempt = map[string]string{
-	state.ReasonOverrideRelease: "the override annotation releases the node, regardless of its evidence",
-	state.ReasonTimedOut:        "its timeout has released the node anyway",
-	state.ReasonExistingNode:    "the node is older than the rule, which ignores it until it is ready (existingNodes)",
-	state.ReasonSuspended:       "the rule is suspended: the operator changes nothing for it",
-	state.ReasonBooting: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
-		"boot is confirmed",
-	state.ReasonTerminating: "the node is being deleted: no taint is added",
-}
-
-func problems(rule *ruleset.Rule) []string {
-	var out []string
-	for _, p := range rule.Problems {
-		out = append(out, p.String())
-	}
-	return out
-}
 
 // overridden is the summary of a node that an override holds or releases; empty for other nodes.
 func overridden(e *report.NodeExplanation) string {
