@@ -123,7 +123,7 @@ func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decisio
 		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
 	case d.Hold.State == HoldActive:
 		why := ""
-		if judgeable(rule) {
+		if byNodeAlone(rule) {
 			why = ": " + in.Verdict.Blocking()
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
@@ -157,7 +157,7 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
 // and the guard would never end. Nor does the evidence tell if the node's clock is wrong, so that the node was ready
 // before the leader saw that it was not.
 func hold(in *nodeview.Input) Hold {
-	if !judgeable(in.Rule) {
+	if !byNodeAlone(in.Rule) {
 		return RecordedHold(*in)
 	}
 	facts := &evidence.Facts{Node: in.Node, Boot: in.State.Boot}
@@ -170,9 +170,9 @@ func hold(in *nodeview.Input) Hold {
 	return h
 }
 
-// judgeable reports whether the node alone tells whether the rule holds there. Only the leader gathers other evidence,
+// byNodeAlone reports whether the node alone tells whether the rule holds there. Only the leader gathers other evidence,
 // and the guard of a frozen rule continues by its record.
-func judgeable(rule *ruleset.Rule) bool {
+func byNodeAlone(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
 		return q.Origin() != evidence.OnNode
 	})
@@ -186,7 +186,7 @@ func late(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 		in.Override.Action == nodeview.OverrideRelease {
 		return false
 	}
-	return !Evicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
+	return !AnyTaintEvicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
 		r.Now.Sub(in.Verdict.Since) < lateLimit &&
 		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
 }

@@ -78,7 +78,7 @@ func HoldOf(in nodeview.Input) Hold {
 	since := in.State.Record.GuardedSince.Time
 	if since.IsZero() {
 		// From a node that was never in service, pods are evicted only if it has a taint for that.
-		if released || in.Verdict.Ready || !in.State.Released && !EvictsPods(in.Node) {
+		if released || in.Verdict.Ready || !in.State.Released && !NodeControllerEvicts(in.Node) {
 			return Hold{}
 		}
 		since = lostAt(in)
@@ -110,7 +110,7 @@ func Guards(in nodeview.Input) bool {
 // Ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
 func Ending(in nodeview.Input) Hold {
 	rec := &in.State.Record
-	evicted := in.Evicted == nil || !Evicts(in.Node) || in.Verdict.Ready
+	evicted := in.Evicted == nil || !AnyTaintEvicts(in.Node) || in.Verdict.Ready
 	if rec.GuardedSince.IsZero() || evicted || in.Evicted() {
 		return Hold{}
 	}
@@ -153,7 +153,7 @@ func (h Hold) recovering(in nodeview.Input) Hold {
 	switch {
 	case in.Now.Before(h.Calm):
 		h.RecheckAt = h.Calm
-	case !EvictsPods(in.Node):
+	case !NodeControllerEvicts(in.Node):
 		return Hold{}
 	case in.Now.Before(h.Until):
 		h.RecheckAt = h.Until
@@ -177,14 +177,14 @@ func lostAt(in nodeview.Input) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// EvictsPods reports whether the node has a NoExecute taint of the node controller, by which pods are evicted from a
+// NodeControllerEvicts reports whether the node has a NoExecute taint of the node controller, by which pods are evicted from a
 // node that is not ready.
-func EvictsPods(node *corev1.Node) bool {
+func NodeControllerEvicts(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return OfNodeController(&t) })
 }
 
-// Evicts reports whether the node has any taint that evicts pods.
-func Evicts(node *corev1.Node) bool {
+// AnyTaintEvicts reports whether the node has any taint that evicts pods.
+func AnyTaintEvicts(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints,
 		func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoExecute })
 }

@@ -53,7 +53,7 @@ func (n *subject) after(m move) Decision {
 	case m.opens():
 		moved.open()
 	default:
-		moved.pass()
+		moved.endClaim()
 	}
 	moved.start(m)
 	if !moved.rec.Released.Equal(&n.State.Record.Released) {
@@ -75,7 +75,7 @@ func (n *subject) hold(m move) {
 	forced := n.Rule.Limited() && !limited && (n.rec.Forced || n.State.Released && !n.State.Claimed)
 	if n.Rule.Taint == nil {
 		since := n.rec.Since
-		n.pass()
+		n.endClaim()
 		if n.Rule.HoldsByVerdict() {
 			if since.IsZero() {
 				since = n.claim()
@@ -103,8 +103,8 @@ func (n *subject) claim() metav1.Time {
 	return n.Stamp()
 }
 
-// pass ends the rule's claim after a timeout with action: Release.
-func (n *subject) pass() {
+// endClaim ends the rule's claim: the rule holds, its timeout or an override releases the node, or it may not hold it.
+func (n *subject) endClaim() {
 	n.rec.DropClaim()
 	n.d.Claim = false
 }
@@ -131,5 +131,5 @@ func (n *subject) open() {
 	n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false
 	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
 	n.rec.Booted()
-	n.pass()
+	n.endClaim()
 }

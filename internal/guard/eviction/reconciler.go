@@ -80,12 +80,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	active, ended, frozen := r.guards(node)
 	switch {
-	case active && guard.EvictsPods(node):
+	case active && guard.NodeControllerEvicts(node):
 		r.finish(node, ended) // when the other guard ends, all that is due is evicted
 		return r.watch(ctx, node)
-	case active || len(ended) == 0 || !guard.Evicts(node):
+	case active || len(ended) == 0 || !guard.AnyTaintEvicts(node):
 		r.finish(node, ended)
-		if frozen && guard.Evicts(node) { // no change of the node tells when the rule is in force again
+		if frozen && guard.AnyTaintEvicts(node) { // no change of the node tells when the rule is in force again
 			return reconcile.Result{RequeueAfter: watchEvery}, nil
 		}
 		return reconcile.Result{}, nil

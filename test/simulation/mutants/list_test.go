@@ -85,8 +85,8 @@ var mutants = []mutant{
 		}
 		now.frozen = p //`, "frozen"},
 	{"an ended guard is forgotten while its rule is frozen",
-		`		if frozen && guard.Evicts(node) {`,
-		`		if frozen && guard.Evicts(node) && (!MUTANT || len(ended) > 0) {`,
+		`		if frozen && guard.AnyTaintEvicts(node) {`,
+		`		if frozen && guard.AnyTaintEvicts(node) && (!MUTANT || len(ended) > 0) {`,
 		"evicted"},
 	{"an ended guard goes on where since when the node is ready is not known",
 		`h.State == HoldActive && in.Verdict.Remembered ||`,
