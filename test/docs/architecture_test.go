@@ -6,6 +6,7 @@ package docs
 import (
 	"go/ast"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,4 +53,26 @@ func TestArchitectureIsInTheOrderOfImports(t *testing.T) {
 	if seen < len(row) {
 		t.Errorf("%d imports found: this test has gone blind", seen)
 	}
+}
+
+// listed is a package in the linter's list of pure packages.
+var listed = regexp.MustCompile(`\$\{config-path}/(internal/[\w/]+?)/\*+`)
+
+// TestPurePackagesAreTheLinters holds the packages that the table calls pure against the linter's.
+func TestPurePackagesAreTheLinters(t *testing.T) {
+	_, rules, _ := strings.Cut(string(read(t, ".golangci.yml")), "        pure:\n")
+	rules, _, _ = strings.Cut(rules, "deny:")
+	pure, linted := sets.New[string](), sets.New[string]()
+	for _, r := range open(t, "docs/architecture.md").tables(t, "Packages") {
+		name := codes(r[0])[0]
+		if strings.HasPrefix(strings.TrimSpace(r[1]), "*pure*") {
+			pure.Insert(name)
+		}
+		for _, m := range listed.FindAllStringSubmatch(rules, -1) {
+			if name == m[1] || strings.HasSuffix(m[0], "/**") && strings.HasPrefix(name, m[1]+"/") {
+				linted.Insert(name)
+			}
+		}
+	}
+	same(t, "pure packages", "docs/architecture.md", linted, pure)
 }
