@@ -51,11 +51,11 @@ func init() {
 		maps.DeleteFunc(annotations,`, `	if old == nil && !MUTANT {
 		maps.DeleteFunc(annotations,`, "admits|admission"},
 		{"the webhook adds NoExecute to a node that is labelled later",
-			`rule.Taint.Effect != corev1.TaintEffectNoExecute && gate.Find`,
-			`(MUTANT || rule.Taint.Effect != corev1.TaintEffectNoExecute) && gate.Find`, "admission|admits"},
+			`rule.Taint.Effect != corev1.TaintEffectNoExecute && nodeview.Find`,
+			`(MUTANT || rule.Taint.Effect != corev1.TaintEffectNoExecute) && nodeview.Find`, "admission|admits"},
 		{"the webhook adds a taint that is there",
-			`		if gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
-			`		if MUTANT || gate.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
+			`		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
+			`		if MUTANT || nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
 			"admission|labelled"},
 	}...)
 }
