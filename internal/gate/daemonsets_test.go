@@ -41,7 +41,8 @@ func TestSinceWhenANodeIsInService(t *testing.T) {
 			want: evidence.Service{Released: released.Time, Undisrupted: true}},
 		"one that is held again": {rec: func(rec *nodeview.Record) { rec.Released = released; claim(rec) },
 			want: evidence.Service{Released: released.Time}},
-		"one that passes because of a timeout": {rec: func(rec *nodeview.Record) { rec.Released, rec.TimedOut = released, released },
+		"one that passes because of a timeout": {
+			rec:  func(rec *nodeview.Record) { rec.Released, rec.TimedOut = released, released },
 			want: evidence.Service{Released: released.Time}},
 		"one that has rebooted": {rec: func(rec *nodeview.Record) { rec.Released, rec.BootID = released, "b1" }},
 		"one that rebooted and was not ready since": {

@@ -176,7 +176,8 @@ func TestReplaceable(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec := nodeview.Record{Taint: nodeview.FormatTaint(*r.Taint), Since: metav1.NewTime(now), TimedOut: metav1.NewTime(second(100))}
+			rec := nodeview.Record{Taint: nodeview.FormatTaint(*r.Taint), Since: metav1.NewTime(now),
+				TimedOut: metav1.NewTime(second(100))}
 			n := node().Created(now).Taint(r.Taint.Key, r.Taint.Value, r.Taint.Effect).
 				Annotation(r.RecordKey(), rec.Encode())
 			if got := replace.Replaceable(r, c.change(n).Obj(), second(101)); got != c.want {

@@ -106,7 +106,8 @@ func TestExistingNodesIdleIsDecidedOnce(t *testing.T) {
 		again.Reason != state.ReasonExistingNode {
 		t.Errorf("%s, and when it is idle %s", d.Reason, again.Reason)
 	}
-	if d, _ := decided(r, node().Created(now.Add(-2*time.Hour)), false, false, false); d.Reason != state.ReasonEvidenceMissing {
+	d, _ = decided(r, node().Created(now.Add(-2*time.Hour)), false, false, false)
+	if d.Reason != state.ReasonEvidenceMissing {
 		t.Errorf("idle from the start: %s", d.Reason)
 	}
 	for _, age := range []time.Duration{2 * time.Hour, 11 * time.Minute} { // before the rule, and relabelled

@@ -170,8 +170,8 @@ func hold(in *nodeview.Input) Hold {
 	return h
 }
 
-// byNodeAlone reports whether the node alone tells whether the rule holds there. Only the leader gathers other evidence,
-// and the guard of a frozen rule continues by its record.
+// byNodeAlone reports whether the node alone tells whether the rule holds there. Only the leader gathers other
+// evidence, and the guard of a frozen rule continues by its record.
 func byNodeAlone(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
 		return q.Origin() != evidence.OnNode

@@ -177,8 +177,8 @@ func lostAt(in nodeview.Input) time.Time {
 	return since.Truncate(time.Second)
 }
 
-// NodeControllerEvicts reports whether the node has a NoExecute taint of the node controller, by which pods are evicted from a
-// node that is not ready.
+// NodeControllerEvicts reports whether the node has a NoExecute taint of the node controller, by which pods are
+// evicted from a node that is not ready.
 func NodeControllerEvicts(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return OfNodeController(&t) })
 }
@@ -195,7 +195,7 @@ func OfNodeController(t *corev1.Taint) bool {
 		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// remember writes the guard's times into a record.
+// Remember writes the guard's times into a record.
 func (h *Hold) Remember(r *nodeview.Record, now metav1.Time) {
 	if h.State == HoldNone {
 		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}

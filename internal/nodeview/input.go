@@ -37,7 +37,7 @@ type Input struct {
 	Now       time.Time
 }
 
-// stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
+// Stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
 // the API server's it could be earlier, and DecodeRecord would take it for a forged time.
 func (in *Input) Stamp() metav1.Time {
 	now := in.Now.Truncate(time.Second)

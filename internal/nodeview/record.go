@@ -125,7 +125,7 @@ func (r *Record) FirstReady() time.Time {
 	return r.Released.Time
 }
 
-// forgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
+// ForgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start.
 func (r *Record) ForgetBoot() {
 	r.KeepStart(func() {
 		r.BootID = ""
@@ -133,14 +133,14 @@ func (r *Record) ForgetBoot() {
 	})
 }
 
-// keepStart changes the record. If it said that the start has ended, it still does.
+// KeepStart changes the record. If it said that the start has ended, it still does.
 func (r *Record) KeepStart(change func()) {
 	started := r.Started()
 	change()
 	r.Counted = started && (r.Counted || !r.Started())
 }
 
-// dropClaim removes the claim.
+// DropClaim removes the claim.
 func (r *Record) DropClaim() {
 	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited, r.Forced = "", metav1.Time{}, false, false, false, false, false
 }
@@ -156,7 +156,7 @@ func (r *Record) newest() metav1.Time {
 	return newest
 }
 
-// booted removes the boot, after the release of a re-armed node.
+// Booted removes the boot, after the release of a re-armed node.
 func (r *Record) Booted() {
 	r.NotBefore, r.RearmedAt, r.Former, r.Starting = metav1.Time{}, metav1.Time{}, metav1.Time{}, false
 }
@@ -222,7 +222,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 // maxBootID is the longest boot ID that a record keeps as it is. Linux's has 36 bytes.
 const maxBootID = 64
 
-// bootID returns a boot ID as records keep it. The API server accepts boot IDs of any length: a record that kept a very
+// BootID returns a boot ID as records keep it. The API server accepts boot IDs of any length: a record that kept a very
 // long one would not fit in the node's annotations. A record cannot keep text that is not UTF-8 either.
 func BootID(id string) string {
 	if len(id) <= maxBootID && utf8.ValidString(id) {

@@ -91,7 +91,7 @@ func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
 	return claims && Find(node, &t) == nil
 }
 
-// available reports whether a node is neither cordoned, terminating nor overridden.
+// Available reports whether a node is neither cordoned, terminating nor overridden.
 func Available(node *corev1.Node, now time.Time) bool {
 	o, _ := OverrideOf(node, now) // an invalid override is none
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && o.Action == OverrideNone
@@ -104,7 +104,7 @@ func Marked(rule *ruleset.Rule, node *corev1.Node) bool {
 	return marked || oldMarked
 }
 
-// service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
+// Service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
 // rule counts as in service since the rule is in force, until its record has a time.
 func (s *State) Service(rule *ruleset.Rule, node *corev1.Node) evidence.Service {
 	switch {
@@ -159,13 +159,13 @@ func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 	return false
 }
 
-// fresh reports whether the node was never released under the rule, by a record that it has or gets. Whether a node was released before a reboot is not always known. If it is unknown,
-// the node counts as released.
+// Fresh reports whether the node was never released under the rule, by a record that it has or gets. Whether a node
+// was released before a reboot is not always known. If it is unknown, the node counts as released.
 func (s *State) Fresh(rec *Record) bool {
 	return !s.Released && !rec.Existing && !rec.Counted && (rec.RearmedAt.IsZero() || rec.Starting)
 }
 
-// expired reports whether the timeout of a held node has ended that was never released under the rule.
+// Expired reports whether the timeout of a held node has ended that was never released under the rule.
 func (s *State) Expired(rec *Record) bool { return !rec.TimedOut.IsZero() && s.Fresh(rec) }
 
 // ReadyAt returns FirstReady for a rule that replaces nodes.

@@ -91,8 +91,8 @@ func Refuted(d *state.Decision) bool {
 	return d.State == v1alpha1.NodeStateHeld && !d.Verdict.Ready && d.Verdict.Refuted(d.Rule.Spec.AnyOf())
 }
 
-// ContentOf returns the content of the condition that a rule publishes on the node by its plain decision, which knows no
-// override, before the limit is asked. It is empty if the rule publishes none, or must not change it.
+// ContentOf returns the content of the condition that a rule publishes on the node by its plain decision, which knows
+// no override, before the limit is asked. It is empty if the rule publishes none, or must not change it.
 func ContentOf(d *state.Decision) Content {
 	if d.Rule.Spec.Publish == nil || d.Rule.Mode != ruleset.Enforced || !d.Was.Matches {
 		return Content{}

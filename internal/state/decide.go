@@ -79,7 +79,7 @@ type Decision struct {
 }
 
 // Choice is what a rule decides about a node. A claim on a node in service needs maxUnavailable, which DecideNode asks:
-// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if it need not be asked.
+// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if no limit is asked.
 type Choice struct {
 	Granted   Decision
 	Otherwise *Decision

@@ -133,7 +133,8 @@ func (n *subject) recall() (again time.Time) {
 		}
 	}
 	if came, known := n.cameInService(); came {
-		n.rec.Existing, n.State.Existing, n.State.Released, n.State.Counted = known, true, true, nodeview.Available(n.Node, n.Now)
+		n.rec.Existing, n.State.Existing, n.State.Released = known, true, true
+		n.State.Counted = nodeview.Available(n.Node, n.Now)
 		again = n.retryPods(known)
 	}
 	return again

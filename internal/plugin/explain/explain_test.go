@@ -208,8 +208,9 @@ func TestWhoAddedTheTaint(t *testing.T) {
 		says  string
 	}{
 		"the rule": {node: held(), by: report.ByRule, says: "added by this rule 13m ago"},
-		"another program": {node: record(held(), "u1", nodeview.Record{Taint: claim.Taint, Since: claim.Since, Adopted: true}),
-			by: report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
+		"another program": {
+			node: record(held(), "u1", nodeview.Record{Taint: claim.Taint, Since: claim.Since, Adopted: true}),
+			by:   report.ByOther, says: "not added by a rule, managed by this rule for 13m"},
 		"several rules": {node: record(held(), "u2", claim), rules: []*build.RuleWrapper{network(), other},
 			by: report.ByUnknown, says: "is on the node, managed by this rule for 13m"},
 		"another program, by value": {node: held().Untaint(taint).Taint(taint, "kubelet", "NoSchedule"),

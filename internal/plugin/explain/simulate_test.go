@@ -94,7 +94,8 @@ func TestSimulation(t *testing.T) {
 		},
 		"the limit has the room of nodes that are released": {
 			in: simulation(only(filed().MaxUnavailable("1")), only(network().MaxUnavailable("1")),
-				bad(released(1), time.Minute), good(record(heldBefore(2), "u1", nodeview.Record{Taint: taint + "=pending:NoSchedule",
+				bad(released(1), time.Minute),
+				good(record(heldBefore(2), "u1", nodeview.Record{Taint: taint + "=pending:NoSchedule",
 					Since: metav1.NewTime(ago(10 * time.Minute)), Released: metav1.NewTime(ago(15 * time.Minute))}))),
 			change: report.ChangeUnchanged, mode: "Enforced",
 			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},
