@@ -50,11 +50,15 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		if !admits(rule, old, node) {
 			continue
 		}
+		record := nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(*rule.Taint),
+			Since: metav1.NewTime(since)}.Encode()
+		if sizeOf(annotations)+len(rule.RecordKey())+len(record) > maxAnnotations {
+			continue // the API server would refuse the request
+		}
+		annotations[rule.RecordKey()] = record
 		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
 			taints = append(taints, *rule.Taint)
 		}
-		record := nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(*rule.Taint), Since: metav1.NewTime(since)}
-		annotations[rule.RecordKey()] = record.Encode()
 		a.Claims = append(a.Claims, rule)
 	}
 	a.Patch = admissionPatch(node, taints, annotations)
