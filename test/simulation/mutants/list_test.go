@@ -94,7 +94,7 @@ var mutants = []mutant{
 		"evicted"},
 	{"deleted rules leave their records", `	case in.Rule.Mode == ruleset.Deleting:
 `, `	case in.Rule.Mode == ruleset.Deleting && MUTANT:
-		return frozen(in, d)
+		return Choice{Granted: frozen(in, d)}
 	case in.Rule.Mode == ruleset.Deleting:
 `, "left|frozen|taints"},
 	{"the markers of a deleted rule are removed at once",
