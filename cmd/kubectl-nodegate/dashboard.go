@@ -174,11 +174,11 @@ func installation(ctx context.Context, c *input.Cluster) (out []string) {
 
 // shellCommand returns a command line of the plugin, quoted for bash and zsh.
 func shellCommand(args []string) string {
-	out := "kubectl nodegate"
+	words := []string{"kubectl nodegate"}
 	for _, arg := range args {
-		out += " " + quote(arg)
+		words = append(words, quote(arg))
 	}
-	return out
+	return strings.Join(words, " ")
 }
 
 // quote quotes a word for a shell. Characters that would not be seen as they are, are written as codes.

@@ -44,8 +44,8 @@ func NewServer(live *Live) *Server {
 	return s
 }
 
-// Serve serves on a free port of the loopback interface until the context ends. It calls ready with the address to open,
-// which has the one-time code.
+// Serve serves on a free port of the loopback interface until the context ends. It calls ready with the address to
+// open, which has the one-time code.
 func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", "127.0.0.1:0")
 	if err != nil {
