@@ -104,4 +104,7 @@ const (
 	// ConditionReplacing, of a rule with timeout action Replace, is True while the rule hands over nodes that never become
 	// ready; False, with the reason, if it has stopped.
 	ConditionReplacing = "Replacing"
+	// ConditionServed, of a rule that needs node agents, the webhook for pods or an engine that taints nodes at admission,
+	// is True while these run; False, with the reason, while a field of the rule has no effect without them.
+	ConditionServed = "Served"
 )

@@ -108,13 +108,27 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	}
 	r.addControllers(o)
 	r.addEvictionGuard(o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
-	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace, Access: env.Client}
+	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace, Access: env.Client,
+		Serving: r.serving(o)}
+	r.Status.Served = cluster.Served
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
 		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},
 		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
 	)
 	return r, nil
+}
+
+// serving returns what this operator knows about what serves rules.
+func (r *Replica) serving(o *Options) *ruleadmission.Serving {
+	out := &ruleadmission.Serving{Engine: func() bool { return r.env.Admission() != nodeadmission.EngineNone }}
+	if o.AgentConfig != nil {
+		out.AgentNamespace = o.AgentConfig.Namespace
+	}
+	if o.Webhooks != nil {
+		out.Configuration = o.Webhooks.Name
+	}
+	return out
 }
 
 func (r *Replica) addControllers(o *Options) {

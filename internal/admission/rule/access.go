@@ -4,6 +4,7 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -54,10 +55,10 @@ func (c *Cluster) mayWatch(ctx context.Context, namespace string, operator []lin
 	if len(operator) == 0 {
 		return true, nil
 	}
-	own := operator[0].Namespace
+	own, account := operator[0].Namespace, cmp.Or(operator[0].Pod.ServiceAccountName, "default")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		ResourceAttributes: attributes,
-		User:               "system:serviceaccount:" + own + ":" + operator[0].Pod.ServiceAccountName,
+		User:               "system:serviceaccount:" + own + ":" + account,
 		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + own, "system:authenticated"},
 	}}
 	err := c.Access.Create(ctx, review)

@@ -37,6 +37,8 @@ type Cluster struct {
 	Namespace string
 	// Access creates reviews of access, which store nothing. If it is nil, no review is made.
 	Access client.Writer
+	// Serving is what only the operator knows, or nil if this process is not the operator.
+	Serving *Serving
 }
 
 // Facts returns the facts about the cluster for some rules. With an error, it returns the facts that could be read.
@@ -55,7 +57,8 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 	if facts.Unwatched, err = c.unwatched(ctx, rules, operator); !apierrors.IsForbidden(err) {
 		errs = append(errs, err) // few users may ask what the operator may do
 	}
-	return facts, errors.Join(errs...)
+	facts.Served, err = c.Served(ctx, rules...)
+	return facts, errors.Join(append(errs, err)...)
 }
 
 // workloads returns the DaemonSets in the namespaces that rules require, or in all, where one may bring evidence that a

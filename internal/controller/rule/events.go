@@ -42,6 +42,7 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
 		v1alpha1.ConditionPublishing:      metav1.ConditionFalse,
 		v1alpha1.ConditionReplacing:       metav1.ConditionFalse,
+		v1alpha1.ConditionServed:          metav1.ConditionFalse,
 	}
 	for _, c := range rule.Status.Conditions {
 		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended ||

@@ -30,6 +30,7 @@ import (
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
 	"github.com/nodegate/nodegate/internal/text"
 )
 
@@ -63,6 +64,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// GuardProblem returns why the eviction guard of a rule may not work, or nil.
 	GuardProblem func(*ruleset.Rule) *guard.Problem
+	// Served finds what runs in the cluster for a rule. It is nil if the condition Served is not reported.
+	Served func(context.Context, ...*ruleset.Rule) (lint.Served, error)
 	// StateMetrics turns on the metrics of --enable-node-state-metrics.
 	StateMetrics bool
 
@@ -74,6 +77,11 @@ type Reconciler struct {
 // progress is what a process remembers of a rule.
 type progress struct {
 	uid types.UID
+	// served is what was found at servedAt.
+	served   lint.Served
+	servedAt time.Time
+	// servedFor is the generation of the rule then.
+	servedFor int64
 	// passed reports whether every node was evaluated once.
 	passed bool
 	// wrote is when its status was last written.
@@ -266,6 +274,10 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		problem = r.GuardProblem(compiled)
 	}
 	status := Status(rule, &material, problem, now)
+	if next := r.reportServed(ctx, rule, compiled, &status, now); again.RequeueAfter == 0 ||
+		next > 0 && next < again.RequeueAfter {
+		again.RequeueAfter = next
+	}
 	if equality.Semantic.DeepEqual(status, rule.Status) {
 		return again, nil
 	}

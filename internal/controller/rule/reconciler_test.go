@@ -6,6 +6,7 @@ package rule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ import (
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -338,6 +340,31 @@ var _ = Describe("A rule", func() {
 		Expect(len(raw)).To(BeNumerically("<", 64<<10))
 		Expect(d.rule.Status.Nodes.Held).To(BeEquivalentTo(5000))
 		Expect(d.rule.Status.Truncated).To(BeTrue())
+	})
+
+	It("says that nothing serves its probes, and looks again after a minute", func(ctx context.Context) {
+		rule := build.MakeRule("unserved").Selector("test", "unserved").Condition("example.com/A").
+			Taint("readiness.k8s.io/unserved", "", corev1.TaintEffectNoSchedule)
+		rule.Spec.Probes = []v1alpha1.Probe{{ConditionType: "example.com/A",
+			TCPSocket: &v1alpha1.TCPSocketAction{Port: 1}}}
+		d := newDesk(ctx, rule)
+		agents, failure := false, error(nil)
+		d.Served = func(context.Context, ...*ruleset.Rule) (lint.Served, error) {
+			return lint.Served{Agents: new(agents)}, failure
+		}
+		served := func() *metav1.Condition {
+			d.reconcile()
+			return meta.FindStatusCondition(d.read().Status.Conditions, v1alpha1.ConditionServed)
+		}
+		d.reconcile() // the finalizer
+		Expect(served()).To(HaveField("Message", HavePrefix("spec.probes: no probe runs")))
+		agents = true
+		Expect(served().Reason).To(Equal(ReasonNotRunning), "it asks at most once a minute")
+		d.clock.SetTime(d.clock.Now().Add(time.Minute))
+		failure = errors.New("the API server is down")
+		Expect(served().Reason).To(Equal(ReasonNotRunning), "what is not known changes nothing")
+		failure = nil
+		Expect(served().Reason).To(Equal(ReasonAllRunning))
 	})
 
 	It("is not written where the served CRD is not ours", func(ctx context.Context) {

@@ -61,6 +61,8 @@ const (
 	ControlPlane Code = "ControlPlane"
 	// UnknownRule: the rule requires a rule that does not exist.
 	UnknownRule Code = "UnknownRule"
+	// NotServed: nothing in the cluster serves a field of the rule.
+	NotServed Code = "NotServed"
 	// UnknownCode: the rule accepts a warning that does not exist.
 	UnknownCode Code = "UnknownCode"
 	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
@@ -90,6 +92,8 @@ type Facts struct {
 	Operator []Workload
 	// Unwatched are namespaces whose DaemonSets the operator may not watch.
 	Unwatched []string
+	// Served is what runs in the cluster beside the operator.
+	Served Served
 }
 
 // Workload is a DaemonSet, a Deployment or a similar object, or a pod without one.
@@ -132,7 +136,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.operator()
 	l.controlPlane()
 	l.required()
-	return l.found
+	return append(l.found, Unserved(rule, facts.Served)...)
 }
 
 // Problems returns why a rule is invalid, on its own or because of other rules.

@@ -304,6 +304,15 @@ func TestWarnings(t *testing.T) {
 			want: []Code{UnknownRule}},
 		"a rule that is required for other nodes": {rule: good().After("other"),
 			others: []*build.RuleWrapper{other().Selector(pool, "gpus")}, want: []Code{NeverSatisfied}},
+		"probes and health without node agents": {rule: asks("", ""), facts: Facts{Served: Served{Agents: new(false)}},
+			want: []Code{NotServed, NotServed}, says: "spec.probes: no probe runs: no node agent is running"},
+		"probes and health with node agents": {rule: asks("", ""), facts: Facts{Served: Served{Agents: new(true)}}},
+		"podAdmission without its webhook": {rule: admitting(v1alpha1.PodAdmissionDeny, ""),
+			facts: Facts{Served: Served{PodAdmission: new(false)}}, want: []Code{NotServed}, says: "no pod is refused"},
+		"nodeAdmission without an engine": {rule: admitting("", v1alpha1.NodeAdmissionTaint),
+			facts: Facts{Served: Served{NodeAdmission: new(false)}}, want: []Code{NotServed}, says: "shortly after"},
+		"nothing that needs more than the operator": {rule: good(), facts: Facts{Served: Served{Agents: new(false),
+			PodAdmission: new(false), NodeAdmission: new(false)}}},
 		"not a rule that is required, and unknown": {rule: good().After("preinit")},
 		"several things at a time, in a fixed order": {rule: other().Taint("example.com/net", "",
 			corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable, UnknownToAutoscalers}},
@@ -337,6 +346,12 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+func admitting(pods v1alpha1.PodAdmissionPolicy, nodes v1alpha1.NodeAdmissionPolicy) *build.RuleWrapper {
+	r := good()
+	r.Spec.PodAdmission, r.Spec.NodeAdmission = pods, nodes
+	return r
 }
 
 // asks returns a rule with a probe and a check of these hosts.

@@ -1,0 +1,111 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+)
+
+// installed is an API server with these node agents and webhooks.
+type installed struct {
+	client.Client
+	agents   []string // their namespaces
+	webhooks []string
+	user     string // of the last review of access
+}
+
+func (i *installed) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	pods, _ := list.(*corev1.PodList)
+	for _, namespace := range i.agents {
+		if o.Namespace == "" || o.Namespace == namespace {
+			pods.Items = append(pods.Items, corev1.Pod{})
+		}
+	}
+	return nil
+}
+
+func (i *installed) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if i.webhooks == nil {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	configuration, _ := o.(*admissionregistrationv1.ValidatingWebhookConfiguration)
+	for _, name := range i.webhooks {
+		configuration.Webhooks = append(configuration.Webhooks, admissionregistrationv1.ValidatingWebhook{Name: name})
+	}
+	return nil
+}
+
+func (i *installed) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	if review, ok := o.(*authorizationv1.SubjectAccessReview); ok {
+		i.user = review.Spec.User
+	}
+	return nil
+}
+
+func TestServed(t *testing.T) {
+	all := network("a")
+	all.Spec.Health = &v1alpha1.Health{}
+	all.Spec.PodAdmission, all.Spec.NodeAdmission = v1alpha1.PodAdmissionDeny, v1alpha1.NodeAdmissionTaint
+	operator := func(configuration string, engine bool) *Serving {
+		return &Serving{AgentNamespace: "nodegate-system", Configuration: configuration,
+			Engine: func() bool { return engine }}
+	}
+	for name, c := range map[string]struct {
+		in      installed
+		serving *Serving
+		want    lint.Served
+	}{
+		"all": {in: installed{agents: []string{"nodegate-system"}, webhooks: []string{"x", bindingWebhook}},
+			serving: operator("w", true), want: lint.Served{Agents: new(true), PodAdmission: new(true),
+				NodeAdmission: new(true)}},
+		"agents elsewhere, another webhook, no engine": {in: installed{agents: []string{"x"}, webhooks: []string{"x"}},
+			serving: operator("w", false), want: lint.Served{Agents: new(false), PodAdmission: new(false),
+				NodeAdmission: new(false)}},
+		"no configuration": {serving: operator("w", true), want: lint.Served{Agents: new(false), PodAdmission: new(false),
+			NodeAdmission: new(true)}},
+		"no webhooks": {in: installed{webhooks: []string{bindingWebhook}}, serving: operator("", true),
+			want: lint.Served{Agents: new(false), PodAdmission: new(false), NodeAdmission: new(true)}},
+		"the plugin": {in: installed{agents: []string{"x"}}, want: lint.Served{Agents: new(true)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &Cluster{Live: &c.in, Serving: c.serving}
+			got, err := cluster.Served(t.Context(), ruleset.Compile(all.Obj(), nil, now))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAccount: the account of a pod that names none is "default".
+func TestAccount(t *testing.T) {
+	for account, want := range map[string]string{"": "default", "nodegate": "nodegate"} {
+		server := &installed{}
+		cluster := &Cluster{Access: server}
+		operator := []lint.Workload{{Namespace: "n", Pod: &corev1.PodSpec{ServiceAccountName: account}}}
+		if _, err := cluster.mayWatch(t.Context(), "kube-system", operator); err != nil {
+			t.Fatal(err)
+		}
+		if server.user != "system:serviceaccount:n:"+want {
+			t.Errorf("account %q: asks about %s", account, server.user)
+		}
+	}
+}

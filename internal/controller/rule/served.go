@@ -1,0 +1,77 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+	"github.com/nodegate/nodegate/internal/text"
+)
+
+// Reasons of the condition Served.
+const (
+	ReasonAllRunning = "AllRunning"
+	ReasonNotRunning = "NotRunning"
+)
+
+// servedEvery is the least time between two checks of what serves a rule.
+const servedEvery = time.Minute
+
+// reportServed sets the condition Served, and returns when to check again. If the check fails, the condition stays.
+func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	status *v1alpha1.NodeReadinessRuleStatus, now time.Time) time.Duration {
+	if r.Served == nil || !lint.NeedsMore(compiled) {
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
+		return 0
+	}
+	served, next, err := r.served(ctx, rule, compiled, now)
+	if err != nil {
+		log.FromContext(ctx).V(2).Info("Not known what serves a rule", "rule", rule.Name, "error", err.Error())
+		return next
+	}
+	c := metav1.Condition{Type: v1alpha1.ConditionServed, Status: metav1.ConditionTrue, Reason: ReasonAllRunning,
+		Message: "No field of the rule needs something that is known to be missing", ObservedGeneration: rule.Generation,
+		LastTransitionTime: metav1.NewTime(now)}
+	var words []string
+	for _, w := range lint.Unserved(compiled, served) {
+		words = append(words, w.String())
+	}
+	if len(words) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonNotRunning
+		c.Message = text.Clip(strings.Join(words, "; "), v1alpha1.MaxStatusMessage)
+	}
+	meta.SetStatusCondition(&status.Conditions, c)
+	return next
+}
+
+// served returns what serves a rule, from memory for some time, and when that ends.
+func (r *Reconciler) served(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
+	now time.Time) (lint.Served, time.Duration, error) {
+	r.mu.Lock()
+	p := r.progress(rule)
+	known, next := p.served, p.servedAt.Add(servedEvery).Sub(now)
+	fresh := next > 0 && p.servedFor == rule.Generation
+	r.mu.Unlock()
+	if fresh {
+		return known, next, nil
+	}
+	found, err := r.Served(ctx, compiled)
+	if err != nil {
+		return found, servedEvery, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p = r.progress(rule)
+	p.served, p.servedAt, p.servedFor = found, now, rule.Generation
+	return found, servedEvery, nil
+}
