@@ -54,7 +54,7 @@ func (p *plugin) dashboard(ctx context.Context, c *input.Cluster, noBrowser bool
 	live := dashboard.NewLive(dashboard.Options{
 		Cluster: c, Identity: identity, Now: p.now,
 		Frozen:   func(ctx context.Context) *ruleset.Problem { return frozen(ctx, c, p.now()) },
-		Problems: func(ctx context.Context) []string { return installation(ctx, c) },
+		Problems: func(ctx context.Context) (_, _ []string) { return installation(ctx, c) },
 		FirstPod: func(ctx context.Context, node string) (*time.Time, error) { return firstPod(ctx, c, node) },
 		Command:  func(node string) string { return shellCommand(append([]string{"why", node}, flags...)) },
 	})
@@ -144,16 +144,16 @@ func (p *plugin) kubeconfigVariable() string {
 	return value
 }
 
-// installation returns what is wrong with the operator's deployments and the CRD.
-func installation(ctx context.Context, c *input.Cluster) (out []string) {
+// installation returns what is wrong with the operator's deployments and the CRD, and what of them cannot be read.
+func installation(ctx context.Context, c *input.Cluster) (out, unread []string) {
 	v := &report.Versions{Plugin: version.Version}
 	if err := versions(ctx, c, v); err != nil {
-		return []string{err.Error()}
+		return nil, []string{err.Error()}
 	}
 	if o := c.Operator(ctx, time.Now()); len(v.Operator) == 0 && o != nil && o.Leads {
 		v.Skew = nil // it runs elsewhere, or with other labels
 	}
-	for _, s := range append(v.Skew, v.Unread...) {
+	for _, s := range v.Skew {
 		out = append(out, strings.ToUpper(s[:1])+s[1:]+".")
 	}
 	deployments, _ := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
@@ -169,7 +169,7 @@ func installation(ctx context.Context, c *input.Cluster) (out []string) {
 				ready, wanted))
 		}
 	}
-	return out
+	return out, v.Unread
 }
 
 // shellCommand returns a command line of the plugin, quoted for bash and zsh.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/nodegate/nodegate/internal/plugin/report"
+	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
 // maxGroups is from how many values on a label makes no groups, as kubernetes.io/hostname.
@@ -27,8 +28,8 @@ type Fleet struct {
 	Problems []string               `json:"problems,omitempty"` // of the operator, its webhooks and the CRD
 	Gaps     []string               `json:"gaps,omitempty"`     // what cannot be read, or not be watched
 	Labels   []string               `json:"labels,omitempty"`   // by which nodes can be grouped
-	Loading  bool                   `json:"loading,omitempty"`
-	Lost     int64                  `json:"lost,omitempty"` // since when the API server does not answer
+	Loading  bool                   `json:"loading,omitempty"`  // rules or nodes were not read yet
+	Lost     int64                  `json:"lost,omitempty"`     // since when the API server does not answer
 	Why      string                 `json:"why,omitempty"`
 }
 
@@ -51,7 +52,7 @@ type Limit struct {
 func (l *Live) fleetView(now time.Time) *Fleet {
 	stored := l.stored()
 	f := &Fleet{Identity: l.Identity, Status: report.Statuses(stored), Rules: map[string]RuleView{}, Labels: l.labels,
-		Problems: slices.Clone(l.problems), Loading: !l.loaded}
+		Problems: slices.Clone(l.problems), Loading: !l.loaded || !l.ruled}
 	f.Status.Operator, f.Status.ManagedBy = l.operator, l.managers
 	if l.frozen != nil {
 		f.Status.Frozen = l.frozen.Message
@@ -74,6 +75,12 @@ func (l *Live) fleetView(now time.Time) *Fleet {
 		f.Rules[s.Rule] = view
 	}
 	f.Gaps, f.Lost, f.Why = l.connection.gaps()
+	f.Gaps = append(f.Gaps, l.unread...)
+	for _, rule := range l.set.All() {
+		if p := l.evidence.Unavailable(rule); p != nil && p.Reason == ruleset.ReasonUnavailable {
+			f.Gaps = append(f.Gaps, "Rule "+rule.Name+": "+p.Message)
+		}
+	}
 	return f
 }
 

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
@@ -28,10 +29,18 @@ type connection struct {
 	changed func()
 
 	mu     sync.Mutex
+	read   map[string]bool   // what was listed at least once
 	polled map[string]bool   // what may be listed, but not watched
-	denied map[string]string // what may not be listed, and why
+	denied map[string]string // what cannot be listed, and why
 	lost   time.Time         // since when requests fail; zero if they do not
 	why    string
+}
+
+// evidenceName is what all evidence is called. Why it cannot be read is told for each rule, see fleetView.
+const evidenceName = "evidence"
+
+func newConnection(changed func()) *connection {
+	return &connection{changed: changed, read: map[string]bool{}, polled: map[string]bool{}, denied: map[string]string{}}
 }
 
 // note notes the result of a request.
@@ -40,8 +49,14 @@ func (c *connection) note(what string, err error, polled bool) {
 	before := len(c.polled) + len(c.denied)
 	lost := c.lost
 	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err):
-		c.denied[what] = input.Explain(err, "listing "+what).Error()
+	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsUnauthorized(err) ||
+		meta.IsNoMatchError(err):
+		if what != evidenceName && c.denied[what] == "" {
+			c.denied[what] = input.Explain(err, "listing "+what).Error()
+			if c.read[what] {
+				c.denied[what] += ". What is shown of them is from " + time.Now().Format(time.TimeOnly) + "."
+			}
+		}
 		c.lost = time.Time{}
 	case err != nil && !apierrors.IsResourceExpired(err):
 		c.why = err.Error()
@@ -50,6 +65,7 @@ func (c *connection) note(what string, err error, polled bool) {
 		}
 	default:
 		delete(c.denied, what)
+		c.read[what] = true
 		c.lost = time.Time{}
 	}
 	if polled {
@@ -94,7 +110,8 @@ func (c *connection) wrap(what string, inner *cache.ListWatch) *cache.ListWatch 
 			case err == nil:
 				c.watched(what)
 				c.note(what, nil, false)
-			case o.SendInitialEvents != nil: // the reflector lists after this
+			case o.SendInitialEvents != nil && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown:
+				// The API server has answered: the reflector lists after this.
 			case apierrors.IsForbidden(err):
 				c.note(what, nil, true)
 				return pauseFor(ctx), nil

@@ -40,8 +40,8 @@ type Options struct {
 	Identity Identity
 	// Frozen returns why the operator changes nothing for any rule, or nil.
 	Frozen func(context.Context) *ruleset.Problem
-	// Problems returns what is wrong with the installation, in sentences.
-	Problems func(context.Context) []string
+	// Problems returns what is wrong with the installation, in sentences, and what of it cannot be read.
+	Problems func(context.Context) (problems, unread []string)
 	// FirstPod returns when the first pod started on a node that is not part of it.
 	FirstPod func(ctx context.Context, node string) (*time.Time, error)
 	// Command returns the command line that explains a node in the terminal.
@@ -62,7 +62,7 @@ type Identity struct {
 //	watches ──► dirty nodes, or all if a rule changes ──► decide ──► rows with versions ──► readers
 type Live struct {
 	Options
-	connection connection
+	connection *connection
 	evidence   *sources.Sources
 	wake       chan struct{}
 
@@ -75,6 +75,7 @@ type Live struct {
 	operator *report.Operator
 	managers []string
 	problems []string
+	unread   []string // of the installation
 
 	compile bool            // the rules are compiled again
 	dirty   map[string]bool // nodes that are decided again
@@ -84,6 +85,7 @@ type Live struct {
 	version uint64        // grows with each change
 	changed chan struct{} // closed at the next change
 	loaded  bool          // the first list of nodes was read
+	ruled   bool          // the first list of rules was read
 	labels  []string      // by which nodes can be grouped
 	relabel bool          // labels of nodes have changed
 	limits  map[string]*Limit
@@ -107,9 +109,9 @@ func NewLive(o Options) *Live {
 		rules: map[string]*v1alpha1.NodeReadinessRule{}, prefixes: evidence.DefaultTransientTaintPrefixes,
 		set: ruleset.NewSet(), dirty: map[string]bool{}, rows: map[string]*row{}, changed: make(chan struct{}),
 		compile: true}
-	l.connection = connection{changed: l.fleetChanged, polled: map[string]bool{}, denied: map[string]string{}}
+	l.connection = newConnection(l.fleetChanged)
 	l.evidence = sources.New(sources.ClientInformers{Clients: o.Cluster.Clients,
-		Wrap: func(lw *cache.ListWatch) *cache.ListWatch { return l.connection.wrap("evidence", lw) }}, listener{l})
+		Wrap: func(lw *cache.ListWatch) *cache.ListWatch { return l.connection.wrap(evidenceName, lw) }}, listener{l})
 	return l
 }
 
@@ -222,7 +224,7 @@ func (l *Live) ruleStore() *store {
 			there := setOf(names)
 			l.change(func() {
 				maps.DeleteFunc(l.rules, func(name string, _ *v1alpha1.NodeReadinessRule) bool { return !there[name] })
-				l.compile, l.fleet = true, true
+				l.compile, l.fleet, l.ruled = true, true, true
 			})
 		}}
 }
@@ -236,12 +238,13 @@ func decides(r *v1alpha1.NodeReadinessRule) string {
 func (l *Live) look(ctx context.Context) {
 	for {
 		frozen, operator := l.Frozen(ctx), l.Cluster.Operator(ctx, l.Now())
-		managers, problems, prefixes := l.Cluster.CRDManagers(ctx), l.Problems(ctx), l.Cluster.TransientTaintPrefixes(ctx)
+		managers, prefixes := l.Cluster.CRDManagers(ctx), l.Cluster.TransientTaintPrefixes(ctx)
+		problems, unread := l.Problems(ctx)
 		l.change(func() {
 			if (frozen == nil) != (l.frozen == nil) || !slices.Equal(prefixes, l.prefixes) {
 				l.compile = true
 			}
-			l.frozen, l.operator, l.managers, l.problems = frozen, operator, managers, problems
+			l.frozen, l.operator, l.managers, l.problems, l.unread = frozen, operator, managers, problems, unread
 			l.prefixes, l.fleet = prefixes, true
 		})
 		select {

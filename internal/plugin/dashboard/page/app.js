@@ -477,12 +477,12 @@ function draw() {
   }
   const titles = { now: "Now", fleet: "Fleet", rules: "Rules", rule: r.of, node: r.of };
   document.title = clean((titles[r.name] ?? "Nodegate") + " · " + (app.fleet?.identity.context || "Nodegate"), 120);
+  if (app.fleet) identity();
   if (app.denied) return show(main, h("h1", {}, "This page has no access"), h("p", { class: "lead" }, app.denied));
-  if (!app.fleet || app.fleet.loading && !app.nodes.size) {
-    const gaps = app.fleet?.gaps ?? [];
-    return show(main, h("p", { class: "empty" }, gaps.length ? "Nodes cannot be read." : "Reading the cluster…"));
+  if (!app.fleet || app.fleet.loading) {
+    return show(main, h("p", { class: "empty" }, app.fleet?.gaps || app.fleet?.lost ?
+      "Rules and nodes must be read before anything is shown." : "Reading the cluster…"));
   }
-  identity();
   main.classList.toggle("whole", r.name === "fleet");
   if (r.name === "fleet") {
     const box = document.getElementById("board"), parts = viewFleet();
@@ -508,6 +508,7 @@ function banner() {
   const lines = [];
   if (app.lost) lines.push("The connection to the plugin is lost. The data is from " + clock(app.lost) + ", " +
     age((Date.now() - app.lost) / 1000) + " ago.");
+  else if (app.fleet?.lost && app.fleet.loading) lines.push("The API server does not answer: " + app.fleet.why);
   else if (app.fleet?.lost) lines.push("The API server does not answer. The data is from " + clock(app.fleet.lost * 1000) + ", " +
     since(app.fleet.lost) + " ago: " + app.fleet.why);
   lines.push(...app.fleet?.gaps ?? []);
