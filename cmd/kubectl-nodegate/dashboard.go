@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/internal/plugin/dashboard"
@@ -60,6 +61,9 @@ func (p *plugin) dashboard(ctx context.Context, c *input.Cluster, noBrowser bool
 	})
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if !klog.V(1).Enabled() {
+		ctx = klog.NewContext(ctx, klog.Logger{}) // the page says what cannot be read
+	}
 	go live.Run(ctx) // a request that hangs must not keep Ctrl-C from ending the plugin
 	return dashboard.NewServer(live).Serve(ctx, func(url string) {
 		if noBrowser {

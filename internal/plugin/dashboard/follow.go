@@ -148,6 +148,16 @@ type store struct {
 	all    func(names []string) // all that exist, after they were put
 }
 
+// Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(o any) (any, error) {
+		if object, ok := o.(client.Object); ok {
+			s.strip(object)
+		}
+		return o, nil
+	}
+}
+
 func (s *store) Add(o any) error { return s.Update(o) }
 
 func (s *store) Update(o any) error {

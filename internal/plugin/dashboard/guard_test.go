@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -128,6 +129,22 @@ func TestGuard(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheMachinesTypes: on some machines, scripts are plain text.
+func TestTheMachinesTypes(t *testing.T) {
+	if err := mime.AddExtensionType(".js", "text/plain"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css",
+		"/icon.svg": "image/svg+xml"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody)
+		NewServer(emptyLive()).mux.ServeHTTP(w, r)
+		if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, want) || w.Body.Len() < 100 {
+			t.Errorf("%s: %d, %s, %d bytes", path, w.Code, got, w.Body.Len())
+		}
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -417,7 +416,6 @@ func (r *Reader) Next() (*Message, <-chan struct{}) {
 			n.Group = row.labels[r.group]
 			m.Nodes = append(m.Nodes, n)
 		}
-		slices.SortFunc(m.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 	}
 	if l.viewed > r.seen {
 		m.Fleet = l.view

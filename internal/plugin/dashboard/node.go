@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -75,12 +77,11 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 		v.Unread = append(v.Unread, "When the first pod started: "+err.Error())
 	}
 	v.Timeline = report.NewTimeline(v.Explanation, first)
-	for key, value := range node.Annotations {
+	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		if strings.Contains(key, "readiness.node.x-k8s.io") {
-			v.Records = append(v.Records, Record{key, value})
+			v.Records = append(v.Records, Record{key, node.Annotations[key]})
 		}
 	}
-	slices.SortFunc(v.Records, func(a, b Record) int { return strings.Compare(a.Key, b.Key) })
 	if v.Events, err = l.events(ctx, name); err != nil {
 		v.Unread = append(v.Unread, "Events: "+err.Error())
 	}
@@ -106,6 +107,6 @@ func (l *Live) events(ctx context.Context, node string) (out []Event, err error)
 		}
 		out = append(out, event)
 	}
-	slices.SortStableFunc(out, func(a, b Event) int { return cmp.Compare(b.At, a.At) })
+	sort.SliceStable(out, func(i, j int) bool { return out[i].At > out[j].At }) // package slices is large for structs
 	return out[:min(len(out), maxEvents)], input.Explain(err, "listing events")
 }

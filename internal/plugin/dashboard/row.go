@@ -6,6 +6,8 @@ package dashboard
 import (
 	"cmp"
 	"slices"
+	"sort"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,8 +108,9 @@ func nodeOf(node *corev1.Node, d *explain.Decided, known explain.Evidence, faile
 			n.Rules = append(n.Rules, pair)
 		}
 	}
-	slices.SortFunc(n.Rules, func(a, b Pair) int {
-		return cmp.Or(cmp.Compare(slices.Index(states, a.State), slices.Index(states, b.State)), cmp.Compare(a.Rule, b.Rule))
+	sort.Slice(n.Rules, func(i, j int) bool {
+		a, b := &n.Rules[i], &n.Rules[j]
+		return cmp.Or(slices.Index(states, a.State)-slices.Index(states, b.State), strings.Compare(a.Rule, b.Rule)) < 0
 	})
 	if len(n.Rules) > 0 {
 		n.State = n.Rules[0].State

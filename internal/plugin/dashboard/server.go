@@ -5,17 +5,35 @@ package dashboard
 
 import (
 	"context"
-	"embed"
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
+	"io"
 	"net"
 	"net/http"
 	"time"
 )
 
-//go:embed page
-var page embed.FS
+//go:embed page/index.html
+var index string
+
+//go:embed page/app.js
+var script string
+
+//go:embed page/style.css
+var style string
+
+//go:embed page/icon.svg
+var icon string
+
+// files are the page, by path. A file server would take the types from the machine: on some, scripts are plain text,
+// which browsers do not run.
+var files = map[string]struct{ kind, content string }{
+	"/{$}":       {"text/html; charset=utf-8", index},
+	"/app.js":    {"text/javascript; charset=utf-8", script},
+	"/style.css": {"text/css; charset=utf-8", style},
+	"/icon.svg":  {"image/svg+xml", icon},
+}
 
 const (
 	// maxStreams leaves one of the six connections that a browser makes to one server for other requests.
@@ -34,11 +52,12 @@ type Server struct {
 // NewServer returns a server for what a Live knows.
 func NewServer(live *Live) *Server {
 	s := &Server{live: live, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
-	files, err := fs.Sub(page, "page")
-	if err != nil { // the directory is embedded: cannot happen
-		panic(err)
+	for path, file := range files {
+		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", file.kind)
+			_, _ = io.WriteString(w, file.content) // the browser may have gone
+		})
 	}
-	s.mux.Handle("/", http.FileServerFS(files))
 	s.mux.HandleFunc(streamPath, s.stream)
 	s.mux.HandleFunc("/api/node", s.node)
 	return s

@@ -142,7 +142,7 @@ function viewNow() {
     if (r.paused) people.push({ t: at(r.paused), what: [h("a", { href: toRule(r.rule) }, r.rule), " is paused"] });
   }
   people.sort((a, b) => (a.t || 0) - (b.t || 0));
-  starting.sort((a, b) => a[0].c - b[0].c);
+  starting.sort((a, b) => a[0].c - b[0].c || (a[0].n < b[0].n ? -1 : 1));
   const sorted = [...causes.values()].sort((a, b) => b.n - a.n || a.u.localeCompare(b.u));
   const limits = app.fleet.status.items.map((r) => [r.rule, app.fleet.rules[r.rule]?.limit]).filter((x) => x[1]);
   const problems = app.fleet.problems ?? [], most = Math.max(1, ...sorted.map((c) => c.n)), heldCount = heldNow();
