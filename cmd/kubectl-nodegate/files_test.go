@@ -250,6 +250,12 @@ var _ = Describe("lint", func() {
 		create(ctx, manager)
 		_, out, _ = nodegate(ctx, "lint", "-f", rules, "--live")
 		Expect(out).To(ContainSubstring("the operator may not watch DaemonSets of namespace default"))
+
+		probing := network("probing", "linted")
+		probing.Spec.Probes = []v1alpha1.Probe{{ConditionType: "example.com/CNI",
+			TCPSocket: &v1alpha1.TCPSocketAction{Port: 1}}}
+		_, out, _ = nodegate(ctx, "lint", "-f", file("probing.yaml", asYAML(probing.Obj())), "--live")
+		Expect(out).To(ContainSubstring("spec.probes: no probe runs: no node agent is running"))
 	})
 })
 
