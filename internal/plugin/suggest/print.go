@@ -66,6 +66,9 @@ func (s *Suggestions) Summary() (out []string) {
 }
 
 func (r *Rule) effect() string {
+	if r.Unread {
+		return fmt.Sprintf("selects %s; how many of them it would hold now is not known", nodes(r.Selected))
+	}
 	if len(r.Held) == 0 {
 		return fmt.Sprintf("selects %s and would hold none of them now", nodes(r.Selected))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -77,13 +78,19 @@ func (s *suggester) selector(group []*component) (v1alpha1.NodeSelector, bool) {
 			convertible = convertible && constrain(&own, w.Pod)
 		}
 	}
-	if convertible && s.selects(own, group[0].nodes) {
+	// Devices are in some nodes only, even where all workers have them today: a label of their pool is better.
+	hardware := group[0].kind == devices
+	if convertible && s.selects(own, group[0].nodes) && (!hardware || !equality.Semantic.DeepEqual(own, workers())) {
 		return own, true
 	}
-	if s.selects(workers(), group[0].nodes) {
+	everywhere := s.selects(workers(), group[0].nodes)
+	if everywhere && !hardware {
 		return workers(), true
 	}
 	for _, key := range poolLabels {
+		if everywhere && key == corev1.LabelArchStable {
+			continue // it tells no nodes apart
+		}
 		values := sets.New[string]()
 		for _, n := range s.workers {
 			if value := n.Labels[key]; slices.Contains(group[0].nodes, n.Name) {
@@ -100,7 +107,7 @@ func (s *suggester) selector(group []*component) (v1alpha1.NodeSelector, bool) {
 			return pool, true
 		}
 	}
-	return workers(), false
+	return workers(), everywhere
 }
 
 // workers selects the Linux nodes without the control plane.

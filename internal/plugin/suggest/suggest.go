@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -49,9 +50,10 @@ type Rule struct {
 	// Why says which component was recognized, and by what.
 	Why []string
 	// Selected is how many nodes the rule selects, and Held names those that it would hold now, if it was enforced for
-	// existing nodes, too.
+	// existing nodes, too. Unread says that the evidence could not be read, so that Held is not known.
 	Selected int
 	Held     []string
+	Unread   bool
 	// Limit is the value for maxUnavailable with which the rule may become continuous.
 	Limit intstr.IntOrString
 	// Problems say why a new node might never be released. Such a rule must not be applied as it is.
@@ -165,12 +167,14 @@ func rollout(d *appsv1.DaemonSet) intstr.IntOrString {
 // a new node for good.
 func (s *suggester) rules(kind, key string) {
 	var groups [][]*component
+	plain := true
 	for _, c := range s.found {
 		if c.kind != kind {
 			continue
 		}
 		if r := s.present(c); r != "" {
 			s.note("%s: rule %s requires %s already", kind, r, c.what)
+			plain = plain && r != kind // the name belongs to a rule that was suggested before
 			continue
 		}
 		i := slices.IndexFunc(groups, func(g []*component) bool { return slices.Equal(g[0].nodes, c.nodes) })
@@ -186,7 +190,7 @@ func (s *suggester) rules(kind, key string) {
 	})
 	for i, group := range groups {
 		name, key := kind, key
-		if i > 0 {
+		if i > 0 || !plain {
 			name, key = kind+"-"+group[0].requirement.Name, key+"-"+group[0].requirement.Name
 		}
 		if by := s.taken(name, key); by != "" {
@@ -260,12 +264,16 @@ func (s *suggester) rule(name, key string, group []*component) *Rule {
 		r.Problems = append(r.Problems, "no label that nodes have at their creation selects the nodes with "+
 			group[0].what+" only: replace the selector by a label of their node pool")
 	}
+	everywhere := exact && group[0].kind == devices && equality.Semantic.DeepEqual(r.Spec.NodeSelector, workers())
 	for _, c := range group {
 		r.Why = append(r.Why, c.why...)
 		r.Spec.Conditions = append(r.Spec.Conditions, c.conditions...)
 		if c.requirement.Name != "" {
 			r.Spec.Requirements = append(r.Spec.Requirements, c.requirement)
 		}
+	}
+	if everywhere {
+		r.Why = append(r.Why, "All workers have it today: narrow the selector before workers without it join.")
 	}
 	s.check(r, group)
 	return r
@@ -286,7 +294,12 @@ func (s *suggester) check(r *Rule, group []*component) {
 		for _, w := range c.providers {
 			need(w, "provides "+c.what)
 			if label := setByPods(w.Pod); label != "" {
-				for _, labeler := range s.labelers() {
+				labelers := s.labelers()
+				if len(labelers) == 0 {
+					r.Problems = append(r.Problems, fmt.Sprintf("DaemonSet %s needs the label %s, and no DaemonSet is known to set "+
+						"it: check that what sets it tolerates the taint %s", w.DaemonSet, label, taint.Key))
+				}
+				for _, labeler := range labelers {
 					need(labeler, fmt.Sprintf("sets labels such as %s, which %s needs", label, w.DaemonSet))
 				}
 			}
@@ -344,6 +357,7 @@ func (s *suggester) held(r *Rule) []string {
 	result := in.Run()
 	for _, unread := range result.Unread {
 		s.note("%s: %s", r.Name, strings.TrimPrefix(unread, "rule "+r.Name+", "))
+		r.Unread = true
 	}
 	var out []string
 	for _, n := range result.Rules[0].Nodes {

@@ -395,6 +395,33 @@ func TestSuggestions(t *testing.T) {
 				"network: rule network exists already: nothing is suggested for the network of DaemonSet kube-system/calico-node",
 				"storage: rule mine requires CSI driver ebs.csi.aws.com already"},
 		},
+		"GPUs on all workers, without a label of a pool": {
+			in: world{agents: []*agent{cni("kube-system", "calico-node"), devicePlugin().tolerate(deviceKey)}}.
+				with(gpuWorker("gpu-0").Unlabel("karpenter.sh/nodepool")),
+			want: []string{"network pods kube-system/calico-node", "devices resource nvidia.com/gpu"},
+			says: []string{"# All workers have it today: narrow the selector before workers without it join.\n"},
+		},
+		"a driver that got the suggested toleration after the other rules were applied": {
+			in: fleet(cni("kube-system", "calico-node"), ebs(), csi("ceph", "csi-rbdplugin", "rbd.csi.ceph.com").
+				tolerate(storageKey+"-rbd-csi-ceph-com")).having(
+				build.MakeRule("storage").UID("u1").Selector("a", "b").Taint(storageKey, "pending", "NoSchedule").
+					Evidence(v1alpha1.Requirement{Name: "ebs", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}})),
+			want:  []string{"network pods kube-system/calico-node", "storage-rbd-csi-ceph-com csiDriver rbd.csi.ceph.com"},
+			notes: []string{"storage: rule storage requires CSI driver ebs.csi.aws.com already"},
+		},
+		"GPUs on all workers": {
+			in: world{agents: []*agent{cni("kube-system", "calico-node"), devicePlugin().tolerate(deviceKey)}}.
+				with(gpuWorker("gpu-0"), gpuWorker("gpu-1")),
+			want: []string{"network pods kube-system/calico-node", "devices resource nvidia.com/gpu"},
+			says: []string{"    - key: karpenter.sh/nodepool\n      operator: In\n      values:\n      - gpus\n"},
+		},
+		"a device plugin that needs labels, and nothing is known to set them": {
+			in: fleet(cni("kube-system", "calico-node"), onGPU(devicePlugin().tolerate(deviceKey))).
+				with(gpuWorker("gpu-0").Label(gpuLabel, "true")),
+			want: []string{"network pods kube-system/calico-node", "!devices resource nvidia.com/gpu"},
+			says: []string{"kube-system/nvidia-device-plugin-daemonset needs the label " + gpuLabel + ", and no DaemonSet is " +
+				"known to set it: check that what sets it tolerates the taint " + deviceKey},
+		},
 		"a component's own taint": {
 			in: fleet(cni("kube-system", "calico-node")).with(worker("tainted").Taint(netKey, "", "NoSchedule")),
 			notes: []string{"network: node tainted has the taint readiness.k8s.io/NetworkReady, which belongs to no rule: " +
@@ -497,6 +524,11 @@ func TestHeld(t *testing.T) {
 	want := []string{"rule network: selects 4 nodes and would hold 1 of them now (bare), if it were enforced for " +
 		"existing nodes, too"}
 	if diff := cmp.Diff(want, s.Summary()); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	c.Read = func(set *ruleset.Set) *sources.Snapshot { return sources.Of(nil, set) } // the pods are not known
+	want = []string{"rule network: selects 4 nodes; how many of them it would hold now is not known"}
+	if diff := cmp.Diff(want, For(c).Summary()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
