@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/common/model"
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,8 +29,8 @@ type overrideOptions struct {
 	done     string // what the operator does to a node then, such as "released"
 	undo     bool
 	selector string
-	duration model.Duration
-	timeout  time.Duration
+	duration span
+	timeout  span
 }
 
 func newRelease(p *plugin) *cobra.Command {
@@ -70,15 +69,12 @@ func (p *plugin) overriding(action nodeview.OverrideAction, done string, cmd *co
 		if o.undo {
 			o.flags.NamePrintFlags.Operation, o.action = "override removed", nodeview.OverrideNone
 		}
-		if o.timeout < 0 {
-			return errors.New("--timeout must not be negative")
-		}
 		return validate(cmd, args)
 	}
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second,
-		"How long to wait until the operator has acted. 0 does not wait.")
-	cmd.Flags().Var(&o.duration, "duration", "How long the override lasts, such as 30m, 2h or 7d. By default until "+
+	o.timeout = span(10 * time.Second)
+	cmd.Flags().Var(&o.timeout, "timeout", "How long to wait until the operator has acted. 0 does not wait.")
+	cmd.Flags().Var(&o.duration, "duration", "How long the override lasts, such as 30m, 1.5h or 7d. By default until "+
 		"--undo.")
 	cmd.Flag("duration").DefValue = ""
 	cmd.Flags().BoolVar(&o.undo, "undo", false, "Remove the override, so that the rules decide again.")
@@ -189,7 +185,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 	}
 	waiting, leads := nodes, world.Operator == nil || world.Operator.Leads
 	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
-	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, o.timeout, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, time.Duration(o.timeout), true, func(context.Context) (bool, error) {
 		var still []*corev1.Node
 		for _, node := range waiting {
 			fresh, err := c.Node(ctx, node.Name)
@@ -217,7 +213,7 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 		return errors.New("interrupted: the annotation is written, and the operator will act")
 	case wait.Interrupted(err):
 		return fmt.Errorf("%s: the annotation is written, but the operator has not acted within %s: is it running? See "+
-			"\"kubectl nodegate status\"", names(waiting), o.timeout)
+			"\"kubectl nodegate status\"", names(waiting), &o.timeout)
 	case err == nil && len(waiting) > 0:
 		return fmt.Errorf("%s: the annotation is written, but no operator leads: nothing happens before one does",
 			names(waiting))
