@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 const (
@@ -44,14 +45,37 @@ const (
 	PublishedReasonPrefix = "NodegateRule"
 
 	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value
-	// is the reason; "false" and the empty value are as if it were absent. People write it, Nodegate never does.
+	// is the reason, and optionally ";until=<RFC 3339>"; "false" and the empty value are as if it were absent. People
+	// write it, Nodegate never does.
 	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
 )
 
+// Maintenance returns why a person has put a node with these annotations in maintenance, and when that ends; zero means
+// when the annotation is removed. The reason is empty if the node is not in maintenance. An end that is not a time is
+// a part of the reason: a typing error must not put a node back into service.
+func Maintenance(annotations map[string]string, now time.Time) (reason string, end time.Time) {
+	value := annotations[MaintenanceAnnotation]
+	if value == "false" {
+		return "", time.Time{}
+	}
+	i := strings.LastIndex(value, ";until=")
+	if i < 0 {
+		return value, time.Time{}
+	}
+	end, err := time.Parse(time.RFC3339, strings.TrimSpace(value[i+len(";until="):]))
+	switch {
+	case err != nil:
+		return value, time.Time{}
+	case !now.Before(end):
+		return "", time.Time{}
+	}
+	return strings.TrimSpace(value[:i] + " until " + end.UTC().Format(time.RFC3339)), end
+}
+
 // InMaintenance reports whether a person has put a node with these annotations in maintenance.
-func InMaintenance(annotations map[string]string) bool {
-	v := annotations[MaintenanceAnnotation]
-	return v != "" && v != "false"
+func InMaintenance(annotations map[string]string, now time.Time) bool {
+	reason, _ := Maintenance(annotations, now)
+	return reason != ""
 }
 
 // kubernetesConditions are types of node conditions that core Kubernetes writes, or is about to write.

@@ -162,7 +162,7 @@ func (a *agent) makeHealth() {
 			if a.watcher == nil {
 				return ""
 			}
-			return checks.Maintenance(a.watcher.Object())
+			return checks.Maintenance(a.watcher.Object(), time.Now())
 		},
 		Metrics: health.NewMetrics(a.registry),
 	}

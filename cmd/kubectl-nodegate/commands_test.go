@@ -360,17 +360,45 @@ var _ = Describe("release and hold", func() {
 var _ = Describe("maintenance", func() {
 	It("sets the annotation that the agent reads, and removes it", func(ctx context.Context) {
 		n := node(ctx, "served")
+		reason := func() string { return checks.Maintenance(read(ctx, n), time.Now()) }
 		code, out, err := nodegate(ctx, "maintenance", "served", "on", "--reason", "disk swap", "-y")
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("node/served maintenance changed\n"))
 		Expect(err).To(ContainSubstring("Takes node served out of the load balancers"))
-		Expect(checks.Maintenance(read(ctx, n))).To(Equal("in maintenance: disk swap"))
+		Expect(err).To(ContainSubstring("warning: no node agent runs on node served: nothing answers /health there"))
+		Expect(reason()).To(Equal("in maintenance: disk swap"))
 		_, out, _ = nodegate(ctx, "why", "served")
 		Expect(out).To(ContainSubstring("is in maintenance (disk swap)"))
 
 		code, _, err = nodegate(ctx, "maintenance", "-l", "test=served", "off", "-y")
 		Expect(code).To(Equal(0), err)
-		Expect(checks.Maintenance(read(ctx, n))).To(BeEmpty())
+		Expect(reason()).To(BeEmpty())
+	})
+
+	It("ends after a duration", func(ctx context.Context) {
+		n, before := node(ctx, "shortly"), time.Now()
+		_, _, err := nodegate(ctx, "maintenance", "shortly", "on", "--duration=1.5d", "-y")
+		Expect(err).To(ContainSubstring("/health of its agent answers 503 for 1d12h."))
+		value := read(ctx, n).Annotations[v1alpha1.MaintenanceAnnotation]
+		until, parseErr := time.Parse(time.RFC3339, strings.TrimPrefix(value, "kubectl nodegate maintenance;until="))
+		Expect(parseErr).NotTo(HaveOccurred())
+		Expect(until).To(BeTemporally("~", before.Add(36*time.Hour), time.Minute))
+	})
+
+	It("does not warn where an agent runs", func(ctx context.Context) {
+		node(ctx, "with-agent")
+		pod := build.MakePod("default", "agent").Node("with-agent").Obj()
+		pod.Labels, pod.Spec.TerminationGracePeriodSeconds = input.AgentLabels, new(int64(0))
+		create(ctx, pod)
+		says := func() string {
+			code, _, err := nodegate(ctx, "maintenance", "with-agent", "on", "--dry-run=server")
+			Expect(code).To(Equal(0), err)
+			return err
+		}
+		Expect(says()).To(ContainSubstring("no node agent runs")) // it has not started
+		pod.Status.Phase = corev1.PodRunning
+		Expect(server.Client.Status().Update(ctx, pod)).To(Succeed())
+		Expect(says()).NotTo(ContainSubstring("no node agent runs"))
 	})
 })
 

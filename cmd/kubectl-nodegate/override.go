@@ -221,54 +221,93 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 	return err
 }
 
+type maintenanceOptions struct {
+	*changing
+	reason   string
+	selector string
+	duration span
+}
+
 func newMaintenance(p *plugin) *cobra.Command {
-	var o *changing
-	var reason, selector string
+	o := &maintenanceOptions{}
 	cmd := &cobra.Command{
 		Use:   "maintenance NODE... on|off",
 		Short: "Take nodes out of the load balancers, or put them back",
 		Long: `Take nodes out of the load balancers, or put them back: while a node is in maintenance, /health of
-its agent answers 503. Taints are not changed. It sets the annotation
-` + v1alpha1.MaintenanceAnnotation + ` on the nodes.`,
-		Example: `  kubectl nodegate maintenance worker-3 on --reason 'disk swap'
+its agent answers 503. Taints are not changed. It ends with "maintenance off" or at the end of
+--duration. It sets the annotation ` + v1alpha1.MaintenanceAnnotation + ` on the nodes.`,
+		Example: `  kubectl nodegate maintenance worker-3 on --reason 'disk swap' --duration 1.5h
   kubectl nodegate maintenance -l example.com/rack=7 off`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
-			nodes := func() ([]*corev1.Node, error) { return selectNodes(ctx, c, args[:len(args)-1], selector) }
-			return o.flush(p, p.maintenance(ctx, c, o, nodes, args[len(args)-1], reason))
+			return o.flush(p, p.maintenance(ctx, c, o, args[:len(args)-1], args[len(args)-1]))
 		}),
 		ValidArgsFunction: p.complete(nodeList, "on", "off"),
 	}
-	o = newChanging(cmd, "maintenance changed")
-	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes with these labels, instead of names.")
-	cmd.Flags().StringVar(&reason, "reason", "kubectl nodegate maintenance", "The reason, which /health and \"why\" show.")
+	o.changing = newChanging(cmd, "maintenance changed")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "The nodes with these labels, instead of names.")
+	cmd.Flags().StringVar(&o.reason, "reason", "kubectl nodegate maintenance",
+		"The reason, which /health and \"why\" show.")
+	cmd.Flags().Var(&o.duration, "duration", "How long the maintenance lasts, such as 30m, 1.5h or 7d. By default until "+
+		"\"maintenance off\".")
+	cmd.Flag("duration").DefValue = ""
 	return cmd
 }
 
-func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *changing,
-	selected func() ([]*corev1.Node, error), to, reason string) error {
-	var value any // null removes the annotation
-	what := "Puts %s back into the load balancers, as far as its checks pass."
-	switch to {
-	case "on":
-		value, what = reason, "Takes %s out of the load balancers: /health of its agent answers 503 until \"maintenance "+
-			"off\"."
-	case "off":
-	default:
-		return fmt.Errorf("the last argument must be on or off, not %q", to)
+func (p *plugin) maintenance(ctx context.Context, c *input.Cluster, o *maintenanceOptions, args []string,
+	to string) error {
+	value, what, err := o.value(to, p.now())
+	if err != nil {
+		return err
 	}
-	if reason == "" || reason == "false" {
-		return errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
-	}
-	nodes, err := selected()
+	nodes, err := selectNodes(ctx, c, args, o.selector)
 	switch {
 	case err != nil:
 		return err
 	case len(nodes) == 0:
-		return errors.New("no node has the labels")
+		return fmt.Errorf("no node has the labels %s", o.selector)
 	}
-	if err := p.ask(ctx, o, fmt.Sprintf(what, names(nodes))); err != nil {
+	what = fmt.Sprintf(what, names(nodes))
+	if alone := withoutAgent(ctx, c, nodes); len(alone) > 0 {
+		what += fmt.Sprintf("\nwarning: no node agent runs on %s: nothing answers /health there, so that maintenance has "+
+			"no effect on load balancers", names(alone))
+	}
+	if err := p.ask(ctx, o.changing, what); err != nil {
 		return err
 	}
-	return p.annotate(ctx, c, o, nodes, v1alpha1.MaintenanceAnnotation, value)
+	return p.annotate(ctx, c, o.changing, nodes, v1alpha1.MaintenanceAnnotation, value)
+}
+
+// value returns the value of the annotation, which nil removes, and what will happen to the nodes.
+func (o *maintenanceOptions) value(to string, now time.Time) (value any, what string, err error) {
+	until := `until "maintenance off"`
+	switch {
+	case to != "on" && to != "off":
+		return nil, "", fmt.Errorf("the last argument must be on or off, not %q", to)
+	case to == "off" && o.duration != 0:
+		return nil, "", errors.New("--duration cannot be combined with off")
+	case to == "off":
+		return nil, "Puts %s back into the load balancers, as far as its checks pass.", nil
+	case o.reason == "" || o.reason == "false":
+		return nil, "", errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
+	case o.duration != 0:
+		value = o.reason + ";until=" + now.Add(time.Duration(o.duration)).UTC().Format(time.RFC3339)
+		until = "for " + o.duration.String()
+	default:
+		value = o.reason
+	}
+	return value, "Takes %s out of the load balancers: /health of its agent answers 503 " + until + ".", nil
+}
+
+// withoutAgent returns the nodes on which no agent runs; none if the user may not list pods.
+func withoutAgent(ctx context.Context, c *input.Cluster, nodes []*corev1.Node) []*corev1.Node {
+	agents, err := input.List[*corev1.Pod](ctx, c, "node agents", &corev1.PodList{}, input.AgentLabels)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *corev1.Node) bool {
+		return slices.ContainsFunc(agents, func(pod *corev1.Pod) bool {
+			return pod.Spec.NodeName == n.Name && pod.Status.Phase == corev1.PodRunning
+		})
+	})
 }

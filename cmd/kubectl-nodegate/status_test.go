@@ -33,6 +33,7 @@ func TestCommandLinesThatFail(t *testing.T) {
 		{"maintenance a b -y", "must be on or off"}, {"maintenance on -y", nodeRequired},
 		{"maintenance a -l a=b on -y", "cannot be combined"}, {"stauts", `unknown command "stauts": did you mean status?`},
 		{"hold a --duration=7x", "not a duration: use"},
+		{"maintenance a off --duration=1h -y", "--duration cannot be combined with off"},
 		{"maintenance a on --reason=false -y", "--reason: must not be"},
 		{"get pods", "only nodes can be listed"}, {"get", "only nodes can be listed"},
 		{"get pod/x", "only nodes can be listed"}, {"simulate", "must specify one of -f and -k"},

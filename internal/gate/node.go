@@ -70,6 +70,8 @@ type Outcome struct {
 // DecideNode makes the decisions of all rules about a node.
 func DecideNode(in *NodeInput) Outcome {
 	out := Outcome{RecheckAt: in.Override.Until} // then its annotation is removed, also where no rule matches
+	_, maintained := v1alpha1.Maintenance(in.Node.Annotations, in.Now)
+	out.recheck(maintained) // then it may be replaced
 	evaluate := in.Evaluate
 	if evaluate == nil {
 		evaluate = readiness.Evaluate

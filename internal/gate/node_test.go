@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/nodeview"
@@ -101,5 +102,13 @@ func TestNodeWithoutRulesUntilTheOverrideEnds(t *testing.T) {
 	in.Override = nodeview.Override{Action: nodeview.OverrideRelease, Until: now.Add(time.Minute)}
 	if got := DecideNode(in).RecheckAt; !got.Equal(in.Override.Until) {
 		t.Errorf("looks again at %v, want %v, when the annotation must be removed", got, in.Override.Until)
+	}
+}
+
+func TestNodeIsDecidedAgainWhenItsMaintenanceEnds(t *testing.T) {
+	end := now.Add(time.Minute).UTC()
+	in := input(node().Annotation(v1alpha1.MaintenanceAnnotation, "disk;until="+end.Format(time.RFC3339)).Obj())
+	if got := DecideNode(in).RecheckAt; !got.Equal(end) {
+		t.Errorf("looks again at %v, want %v, when the node may be replaced", got, end)
 	}
 }

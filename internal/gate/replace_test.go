@@ -155,11 +155,13 @@ func TestReplaceable(t *testing.T) {
 		change func(*build.NodeWrapper) *build.NodeWrapper
 		want   bool
 	}{
-		"timed out":                {func(n *build.NodeWrapper) *build.NodeWrapper { return n }, true},
-		"of the control plane":     {label("node-role.kubernetes.io/control-plane"), false},
-		"a master":                 {label("node-role.kubernetes.io/master"), false},
-		"in maintenance":           {annotation(v1alpha1.MaintenanceAnnotation, "disk"), false},
-		"not in maintenance":       {annotation(v1alpha1.MaintenanceAnnotation, "false"), true},
+		"timed out":            {func(n *build.NodeWrapper) *build.NodeWrapper { return n }, true},
+		"of the control plane": {label("node-role.kubernetes.io/control-plane"), false},
+		"a master":             {label("node-role.kubernetes.io/master"), false},
+		"in maintenance":       {annotation(v1alpha1.MaintenanceAnnotation, "disk"), false},
+		"not in maintenance":   {annotation(v1alpha1.MaintenanceAnnotation, "false"), true},
+		"in maintenance before": {annotation(v1alpha1.MaintenanceAnnotation, "disk;until=2020-01-01T00:00:00Z"),
+			true},
 		"overridden":               {annotation(v1alpha1.OverrideAnnotation, "Hold"), false},
 		"overridden, not readable": {annotation(v1alpha1.OverrideAnnotation, "hold on"), false},
 		"overridden before":        {annotation(v1alpha1.OverrideAnnotation, "Hold;until=2020-01-01T00:00:00Z"), true},

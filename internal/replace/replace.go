@@ -23,7 +23,7 @@ const replacementWindow = time.Hour
 // also knows that evidence is missing, and which pods run on the node.
 func Replaceable(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
 	if rule.Mode != ruleset.Enforced || !rule.Spec.Timeout.Replaces() || !node.DeletionTimestamp.IsZero() ||
-		ruleset.ControlPlane(node.Labels) || v1alpha1.InMaintenance(node.Annotations) {
+		ruleset.ControlPlane(node.Labels) || v1alpha1.InMaintenance(node.Annotations, now) {
 		return false
 	}
 	if o, err := nodeview.OverrideOf(node, now); err != nil || o.Action != nodeview.OverrideNone {

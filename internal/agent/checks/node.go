@@ -158,9 +158,13 @@ func Rules(source NodeSource, rules []config.Rule) Check {
 }
 
 // Maintenance returns why a node is in maintenance; empty if it is not. node may be nil.
-func Maintenance(node *corev1.Node) string {
-	if node == nil || !v1alpha1.InMaintenance(node.Annotations) {
+func Maintenance(node *corev1.Node, now time.Time) string {
+	if node == nil {
 		return ""
 	}
-	return "in maintenance: " + node.Annotations[v1alpha1.MaintenanceAnnotation]
+	reason, _ := v1alpha1.Maintenance(node.Annotations, now)
+	if reason == "" {
+		return ""
+	}
+	return "in maintenance: " + reason
 }

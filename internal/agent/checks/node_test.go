@@ -122,14 +122,21 @@ func TestSchedulable(t *testing.T) {
 }
 
 func TestMaintenance(t *testing.T) {
-	for value, want := range map[string]string{"": "", "false": "", "disk swap": "in maintenance: disk swap"} {
+	now := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	for value, want := range map[string]string{
+		"": "", "false": "", "disk swap": "in maintenance: disk swap",
+		"disk swap;until=2026-01-02T03:00:00Z": "", "; until= soon": "in maintenance: ; until= soon",
+		"disk swap;until=2026-01-02T03:00:01Z": "in maintenance: disk swap until 2026-01-02T03:00:01Z",
+		";until=2026-01-02T04:30:00+01:00":     "in maintenance: until 2026-01-02T03:30:00Z",
+		"disk swap;until=tomorrow":             "in maintenance: disk swap;until=tomorrow",
+	} {
 		node := build.MakeNode("n").Obj()
 		node.Annotations = map[string]string{v1alpha1.MaintenanceAnnotation: value}
-		if got := Maintenance(node); got != want {
+		if got := Maintenance(node, now); got != want {
 			t.Errorf("%q: got %q", value, got)
 		}
 	}
-	if Maintenance(nil) != "" {
+	if Maintenance(nil, now) != "" {
 		t.Error("nothing known is maintenance")
 	}
 }

@@ -81,7 +81,7 @@ func judgedChanged(before, after *corev1.Node) bool {
 		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero() ||
 		before.Status.NodeInfo.BootID != after.Status.NodeInfo.BootID ||
 		before.Annotations[v1alpha1.OverrideAnnotation] != after.Annotations[v1alpha1.OverrideAnnotation] ||
-		v1alpha1.InMaintenance(before.Annotations) != v1alpha1.InMaintenance(after.Annotations) ||
+		before.Annotations[v1alpha1.MaintenanceAnnotation] != after.Annotations[v1alpha1.MaintenanceAnnotation] ||
 		!maps.Equal(before.Labels, after.Labels) ||
 		conditionsChanged(before.Status.Conditions, after.Status.Conditions)
 }

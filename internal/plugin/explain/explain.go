@@ -77,10 +77,11 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
 		return w.reserve(rule, node, since)
 	}, w.runs(node))
+	maintenance, _ := v1alpha1.Maintenance(node.Annotations, w.Now)
 	e := &report.NodeExplanation{
 		TypeMeta: report.Type("NodeExplanation"), Node: node.Name, At: *report.Time(w.Now),
 		CreatedAt: node.CreationTimestamp, Unschedulable: node.Spec.Unschedulable,
-		Terminating: !node.DeletionTimestamp.IsZero(), Maintenance: node.Annotations[v1alpha1.MaintenanceAnnotation],
+		Terminating: !node.DeletionTimestamp.IsZero(), Maintenance: maintenance,
 		Override: override(node, w.Now), Operator: w.Operator, Rules: []report.RuleExplanation{},
 	}
 	if w.Frozen != nil {

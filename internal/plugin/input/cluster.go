@@ -52,6 +52,9 @@ var OperatorLabels = client.MatchingLabels{
 	"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "manager",
 }
 
+// AgentLabels are the labels of the pods of node agents.
+var AgentLabels = client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "agent"}
+
 // Cluster reads from an API server.
 type Cluster struct {
 	client.WithWatch

@@ -45,7 +45,7 @@ type NodeExplanation struct {
 	Ready         string      `json:"ready,omitempty"` // status of the condition Ready; empty if it is not reported
 	Unschedulable bool        `json:"unschedulable,omitempty"`
 	Terminating   bool        `json:"terminating,omitempty"`
-	Maintenance   string      `json:"maintenance,omitempty"` // value of the maintenance annotation
+	Maintenance   string      `json:"maintenance,omitempty"` // why the node is in maintenance, if it is
 
 	Override      *Override         `json:"override,omitempty"`
 	Next          *Deadline         `json:"next,omitempty"` // the next change by the passage of time alone

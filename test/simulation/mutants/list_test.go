@@ -181,8 +181,8 @@ var mutants = []mutant{
 		`	if !MUTANT && slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources`, "replaces"},
 	{"nodes of the control plane are handed over", `		ruleset.ControlPlane(node.Labels) || v1alpha1`,
 		`		!MUTANT && ruleset.ControlPlane(node.Labels) || v1alpha1`, "replaces"},
-	{"nodes in maintenance are handed over", `|| v1alpha1.InMaintenance(node.Annotations) {`,
-		`|| !MUTANT && v1alpha1.InMaintenance(node.Annotations) {`, "replaces"},
+	{"nodes in maintenance are handed over", `|| v1alpha1.InMaintenance(node.Annotations, now) {`,
+		`|| !MUTANT && v1alpha1.InMaintenance(node.Annotations, now) {`, "replaces"},
 	{"an edit ends the limit per hour", `		if status.Last[i].NodeUID == node {`,
 		`		if status.Last[i].NodeUID == node || MUTANT && status.Last[i].Generation != generation {`, "replaces"},
 	{"nodes are handed over without an intention", `	if err := h.intend(`, `	if MUTANT { // at once
