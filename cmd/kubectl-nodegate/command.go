@@ -184,6 +184,12 @@ func (o *printing) print(p *plugin, r report.Report) error {
 		fmt.Fprint(p.streams.Out, r.Text(o.style(p)))
 		return nil
 	}
+	if named, ok := r.(report.Named); ok && *o.flags.OutputFormat == outputName {
+		for _, name := range named.Names() {
+			fmt.Fprintln(p.streams.Out, name)
+		}
+		return nil
+	}
 	printer, err := o.flags.ToPrinter()
 	if err != nil {
 		return err

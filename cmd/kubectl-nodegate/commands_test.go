@@ -425,7 +425,9 @@ var _ = Describe("pause and resume", func() {
 
 		_, out, _ = nodegate(ctx, "status")
 		Expect(out).To(MatchRegexp(`ours +Unreported`))
-		_, out, _ = nodegate(ctx, "status", "ours", "-o", "jsonpath={.kind} {.items[*].rule} {.items[*].state}")
+		_, out, _ = nodegate(ctx, "status", "nrr/ours", "-o", "name")
+		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours\n"))
+		_, out, _ = nodegate(ctx, "status", strings.TrimSpace(out), "-o", "jsonpath={.kind} {.items[*].rule} {.items[*].state}")
 		Expect(out).To(Equal("RuleStatusList ours Unreported"))
 
 		code, out, err = nodegate(ctx, "resume", "--all", "-y")

@@ -116,13 +116,29 @@ func noRule(name string) error {
 	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), name)
 }
 
+// ruleKinds are the words for rules that kubectl knows.
+var ruleKinds = []string{"nodereadinessrule", "nodereadinessrules", "nrr"}
+
+// ruleName returns the name in NAME or TYPE/NAME, which "-o name" prints.
+func ruleName(arg string) string {
+	kind, name, slash := strings.Cut(arg, "/")
+	if slash && slices.Contains(ruleKinds, strings.TrimSuffix(kind, "."+v1alpha1.GroupVersion.Group)) {
+		return name
+	}
+	return arg
+}
+
 // named returns the rules with the given names, or all if there are no names.
 func named(all []v1alpha1.NodeReadinessRule, names []string) ([]v1alpha1.NodeReadinessRule, error) {
 	if len(names) == 0 {
 		return all, nil
 	}
+	given := sets.New[string]()
+	for _, name := range names {
+		given.Insert(ruleName(name))
+	}
 	var out []v1alpha1.NodeReadinessRule
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	for _, name := range sets.List(given) {
 		i := slices.IndexFunc(all, func(r v1alpha1.NodeReadinessRule) bool { return r.Name == name })
 		if i < 0 {
 			return nil, noRule(name)

@@ -43,7 +43,7 @@ selects, and how many of them are ready, held, exempt, failed and pending.`,
 		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "Keep running and show each change, until Ctrl-C.")
-	out = newPrinting(cmd)
+	out = newPrinting(cmd, outputName)
 	return cmd
 }
 

@@ -156,12 +156,6 @@ func (p *plugin) get(ctx context.Context, c *input.Cluster, args []string, o *ge
 			list = append(list, e)
 		}
 	}
-	if *o.out.flags.OutputFormat == outputName {
-		for _, e := range list {
-			fmt.Fprintln(p.streams.Out, "node/"+e.Node)
-		}
-		return nil
-	}
 	return o.out.printNodes(p, list)
 }
 

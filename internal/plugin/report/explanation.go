@@ -237,6 +237,15 @@ func NewNodes(nodes []*NodeExplanation) *Nodes {
 	return &Nodes{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}, Items: append([]*NodeExplanation{}, nodes...)}
 }
 
+// Names implements Named.
+func (l *Nodes) Names() []string {
+	var out []string
+	for _, e := range l.Items {
+		out = append(out, "node/"+e.Node)
+	}
+	return out
+}
+
 // Rank is lower for rules that concern a node more: those that hold it first.
 func (r *RuleExplanation) Rank() int {
 	present := r.Taint != nil && r.Taint.Present

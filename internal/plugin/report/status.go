@@ -31,6 +31,15 @@ func Statuses(rules []v1alpha1.NodeReadinessRule) *RuleStatusList {
 	return out
 }
 
+// Names implements Named.
+func (l *RuleStatusList) Names() []string {
+	var out []string
+	for i := range l.Items {
+		out = append(out, "nodereadinessrule."+v1alpha1.GroupVersion.Group+"/"+l.Items[i].Rule)
+	}
+	return out
+}
+
 func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 	s := RuleStatus{Rule: rule.Name, Mode: string(rule.Spec.EnforcementMode), Nodes: rule.Status.Nodes,
 		CreatedAt: rule.CreationTimestamp, Paused: PausedAt(rule)}

@@ -20,6 +20,12 @@ type Report interface {
 	Text(Style) string
 }
 
+// Named is a list of objects that "-o name" prints as kubectl does.
+type Named interface {
+	// Names returns TYPE/NAME of each object.
+	Names() []string
+}
+
 // Type returns the TypeMeta of a kind of report.
 func Type(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: APIVersion, Kind: kind} }
 
