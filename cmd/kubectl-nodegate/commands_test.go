@@ -254,7 +254,7 @@ var _ = Describe("release and hold", func() {
 		code, _, err := nodegate(ctx, "hold", "asked")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("stdin is not a terminal; pass --yes to confirm"))
-		Expect(err).To(ContainSubstring("warning: no enforced rule with a taint selects 1 of 1 nodes: hold has no effect"))
+		Expect(err).To(ContainSubstring("no enforced rule with a taint selects node asked: hold has no effect there"))
 		for _, no := range []string{"n\n", "\n", "yes, but\n"} {
 			c := calling(no)
 			Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(1))
@@ -378,7 +378,7 @@ var _ = Describe("maintenance", func() {
 	It("ends after a duration", func(ctx context.Context) {
 		n, before := node(ctx, "shortly"), time.Now()
 		_, _, err := nodegate(ctx, "maintenance", "shortly", "on", "--duration=1.5d", "-y")
-		Expect(err).To(ContainSubstring("/health of its agent answers 503 for 1d12h."))
+		Expect(err).To(ContainSubstring("/health answers 503 there for 1d12h."))
 		value := read(ctx, n).Annotations[v1alpha1.MaintenanceAnnotation]
 		until, parseErr := time.Parse(time.RFC3339, strings.TrimPrefix(value, "kubectl nodegate maintenance;until="))
 		Expect(parseErr).NotTo(HaveOccurred())
@@ -409,7 +409,7 @@ var _ = Describe("pause and resume", func() {
 		create(ctx, network("first", "p").After("ours").Obj())
 		create(ctx, network("second", "p").After("first").Obj())
 		_, _, names := nodegate(ctx, "pause", "ours", "--dry-run=server")
-		Expect(names).To(ContainSubstring("Frozen with them, because they require them: first, second."))
+		Expect(names).To(ContainSubstring("Also frozen, because they require a paused rule: first, second."))
 		for _, name := range []string{"first", "second"} {
 			Expect(server.Client.Delete(ctx, network(name, "p").Obj())).To(Succeed())
 		}
@@ -419,7 +419,7 @@ var _ = Describe("pause and resume", func() {
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours paused\n"))
 		Expect(err).To(ContainSubstring("warning: rule theirs is already suspended and is not changed"))
 		Expect(err).To(ContainSubstring("Pauses rule ours, about 0 nodes: no other node is tainted; 0 held nodes " +
-			"stay held"))
+			"stay held, even after they become ready."))
 		Expect(read(ctx, ours).Spec.Suspend).To(BeTrue())
 		Expect(report.PausedAt(ours).Time).To(BeTemporally("~", time.Now(), time.Minute))
 
@@ -427,7 +427,8 @@ var _ = Describe("pause and resume", func() {
 		Expect(out).To(MatchRegexp(`ours +Unreported`))
 		_, out, _ = nodegate(ctx, "status", "nrr/ours", "-o", "name")
 		Expect(out).To(Equal("nodereadinessrule.readiness.node.x-k8s.io/ours\n"))
-		_, out, _ = nodegate(ctx, "status", strings.TrimSpace(out), "-o", "jsonpath={.kind} {.items[*].rule} {.items[*].state}")
+		_, out, _ = nodegate(ctx, "status", strings.TrimSpace(out), "-o",
+			"jsonpath={.kind} {.items[*].rule} {.items[*].state}")
 		Expect(out).To(Equal("RuleStatusList ours Unreported"))
 
 		code, out, err = nodegate(ctx, "resume", "--all", "-y")
@@ -532,12 +533,12 @@ var _ = Describe("status", func() {
 				[]byte(`{"metadata":{"labels":`+labels+`}}`)), owner)).To(Succeed())
 		}
 		_, out, _ := nodegate(ctx, "status")
-		Expect(out).NotTo(ContainSubstring("Another party"))
+		Expect(out).NotTo(ContainSubstring("Another tool"))
 		manage(ctx, "gke-addon-manager", `{"addonmanager.kubernetes.io/mode":"Reconcile"}`)
 		DeferCleanup(manage, client.FieldOwner("gke-addon-manager"), `{"addonmanager.kubernetes.io/mode":null}`)
 		code, out, _ := nodegate(ctx, "status")
 		Expect(code).To(Equal(0), "it is only a warning")
-		Expect(out).To(ContainSubstring("Another party may manage the CRD, and replace it with its own: " +
+		Expect(out).To(ContainSubstring("Another tool may manage the CRD, and replace it with its own: " +
 			"label addonmanager.kubernetes.io/mode=Reconcile, field manager gke-addon-manager."))
 	})
 })

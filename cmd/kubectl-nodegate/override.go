@@ -123,21 +123,22 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	if o.undo {
 		return fmt.Sprintf("Removes the override of %s: the rules decide again.", which)
 	}
-	held, selected := 0, 0
+	held := 0
+	var without []*corev1.Node
 	for _, node := range nodes {
 		e := world.Node(node)
 		if e.Held {
 			held++
 		}
-		if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
+		if !slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
 			return r.Mode == "Enforced" && r.State != "" && r.Taint != nil
 		}) {
-			selected++
+			without = append(without, node)
 		}
 	}
 	switch {
 	case len(nodes) > 1:
-		which += fmt.Sprintf(", of which %d are held now", held)
+		which += ", of which " + report.Plural(held, "is held now", "are held now")
 	case held == 1:
 		which += ", which is held now"
 	default:
@@ -153,9 +154,9 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	}
 	text = fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
 		"regardless of the evidence.", which, until)
-	if n := len(nodes) - selected; n > 0 {
-		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %d of %d nodes: hold has no effect on them "+
-			"until one does. \"kubectl cordon\" works on any node.", n, len(nodes))
+	if len(without) > 0 {
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %s: hold has no effect there until one does. "+
+			"\"kubectl cordon\" works on any node.", names(without))
 	}
 	return text
 }
@@ -185,7 +186,8 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 	}
 	waiting, leads := nodes, world.Operator == nil || world.Operator.Leads
 	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
-	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, time.Duration(o.timeout), true, func(context.Context) (bool, error) {
+	timeout := time.Duration(o.timeout)
+	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
 		var still []*corev1.Node
 		for _, node := range waiting {
 			fresh, err := c.Node(ctx, node.Name)
@@ -287,7 +289,7 @@ func (o *maintenanceOptions) value(to string, now time.Time) (value any, what st
 	case to == "off" && o.duration != 0:
 		return nil, "", errors.New("--duration cannot be combined with off")
 	case to == "off":
-		return nil, "Puts %s back into the load balancers, as far as its checks pass.", nil
+		return nil, "Puts %s back into the load balancers, if the checks of /health pass.", nil
 	case o.reason == "" || o.reason == "false":
 		return nil, "", errors.New("--reason: must not be empty or \"false\", which mean no maintenance")
 	case o.duration != 0:
@@ -296,7 +298,7 @@ func (o *maintenanceOptions) value(to string, now time.Time) (value any, what st
 	default:
 		value = o.reason
 	}
-	return value, "Takes %s out of the load balancers: /health of its agent answers 503 " + until + ".", nil
+	return value, "Takes %s out of the load balancers: /health answers 503 there " + until + ".", nil
 }
 
 // withoutAgent returns the nodes on which no agent runs; none if the user may not list pods.

@@ -242,15 +242,15 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents [
 	if len(names) > 1 {
 		nodes = "up to " + report.Plural(int(matched), "node", "nodes") // rules may select the same
 	}
-	text := fmt.Sprintf("Pauses %s, %s: no other node is tainted; %s held, also when ready.", which, nodes,
+	text := fmt.Sprintf("Pauses %s, %s: no other node is tainted; %s held, even after they become ready.", which, nodes,
 		report.Plural(int(held), "held node stays", "held nodes stay"))
-	verb := "Frozen with them"
+	verb, required := "frozen", "paused"
 	if o.resume {
-		text = fmt.Sprintf("Resumes %s, %s: up to %d that are exempt now can be held again.", which, nodes, exempt)
-		verb = "Resumed with them"
+		text = fmt.Sprintf("Resumes %s, %s: up to %d of them, which are exempt now, can be held again.", which, nodes, exempt)
+		verb, required = "resumed", "resumed"
 	}
 	if len(dependents) > 0 {
-		text += fmt.Sprintf(" %s, because they require them: %s.", verb, strings.Join(dependents, ", "))
+		text += fmt.Sprintf(" Also %s, because they require a %s rule: %s.", verb, required, strings.Join(dependents, ", "))
 	}
 	if unreported > 0 {
 		text += fmt.Sprintf(" Not counted: %s without a status yet.", report.Plural(unreported, "rule", "rules"))

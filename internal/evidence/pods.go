@@ -262,7 +262,7 @@ func probeless(pod *corev1.Pod) string {
 
 func (f *podsFound) message(*Result) string {
 	want := f.minReady()
-	out := fmt.Sprintf("%d of %d pods %s of namespace %s are ready on this node", f.ready, want, f.Labels, f.Namespace)
+	out := fmt.Sprintf("%d of %d pods ready (namespace %s, selector %s)", f.ready, want, f.Namespace, f.Labels)
 	if f.ready < want && len(f.waiting) > 0 {
 		why := make([]string, len(f.waiting))
 		for i, w := range f.waiting {

@@ -21,6 +21,17 @@ func Clip(s string, most int) string {
 	return strings.ToValidUTF8(s[:most-len(ellipsis)], "") + ellipsis
 }
 
+// Plural returns a number with a word in the singular or the plural.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Nodes returns how many nodes there are, in words.
+func Nodes(n int) string { return Plural(n, "node", "nodes") }
+
 // Few joins the first names for a message, at most most, and adds how many others there are of count.
 func Few(names []string, most, count int) string {
 	text := strings.Join(names[:min(most, len(names))], ", ")

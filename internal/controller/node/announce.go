@@ -96,7 +96,7 @@ func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.No
 	}
 	log.FromContext(ctx).Info("Did not remove taints that only a doubtful record names", "taints", names)
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+
-		"taints that only a record names which another account may have written. "+
+		"taints that it knows only from a record, because another account may have written that record. "+
 		"To remove them: kubectl taint node %s %s-", written.Name, strings.Join(names, "- "))
 }
 

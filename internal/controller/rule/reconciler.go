@@ -188,7 +188,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
 			"cleaned up", "nodes", len(left))
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%d nodes could not be cleaned up; the operator retries: %s", len(left), text.Few(left, maxNames, len(left)))
+			"%s could not be cleaned up; the operator retries: %s", text.Nodes(len(left)), text.Few(left, maxNames, len(left)))
 	}
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err != nil {
 		return retry(err, "removing the finalizer from rule %q", rule.Name)
@@ -201,7 +201,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) (time.Duration, error) {
 	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
-		Message:            "The rule is deleted. It goes when no node has its taint or its record any more",
+		Message:            "The rule is being deleted, and waits until no node has its taint or its record any more",
 		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
 	if !changed {
 		return 0, nil

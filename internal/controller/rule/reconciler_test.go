@@ -278,7 +278,7 @@ var _ = Describe("A rule", func() {
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
-		Expect(r.Summary).To(Equal("Of 1 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
+		Expect(r.Summary).To(Equal("Of 1 matching node, 1 would be tainted (1 of them because evidence is missing) and 0 " +
 			"would be untainted"))
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 		guarding := d.condition(v1alpha1.ConditionGuarding)
@@ -324,7 +324,7 @@ var _ = Describe("A rule", func() {
 			Expect(c.Reason).To(Equal(ReasonConditionTaken))
 			Expect(c.Message).To(And(HavePrefix("On 2 nodes a probe of this rule does not run, because an older rule "+
 				"publishes its condition: "+taken),
-				ContainSubstring("On 1 nodes another rule added the same taint before")))
+				ContainSubstring("On 1 node another rule added the same taint before")))
 			Expect(d.events()).To(ContainElement(ContainSubstring("Warning ConditionTaken")))
 		})
 

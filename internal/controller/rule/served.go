@@ -40,7 +40,7 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 		return next
 	}
 	c := metav1.Condition{Type: v1alpha1.ConditionServed, Status: metav1.ConditionTrue, Reason: ReasonAllRunning,
-		Message: "No field of the rule needs something that is known to be missing", ObservedGeneration: rule.Generation,
+		Message: "The cluster has all that the fields of the rule need", ObservedGeneration: rule.Generation,
 		LastTransitionTime: metav1.NewTime(now)}
 	var words []string
 	for _, w := range lint.Unserved(compiled, served) {

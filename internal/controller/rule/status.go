@@ -173,7 +173,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 	case c.Matched == 0:
 		set(v1alpha1.ConditionNodesReady, false, ReasonNoNodes, "No node matches the rule's nodeSelector")
 	case c.Ready == c.Matched:
-		set(v1alpha1.ConditionNodesReady, true, ReasonAllReady, "All %d nodes are ready", c.Matched)
+		set(v1alpha1.ConditionNodesReady, true, ReasonAllReady, "All matching nodes are ready (%d)", c.Matched)
 	default:
 		reason := ReasonNodesNotReady
 		if c.Failed > 0 {
@@ -189,8 +189,9 @@ func nodeConditions(m *fleet.Material, set setter) {
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
-			"%d nodes are not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %d nodes in service%s: %s",
-			m.Waiting, m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable, m.Released, deletedPlaces(m),
+			"%s not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %s in service%s: %s",
+			text.Plural(m.Waiting, "node is", "nodes are"), m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable,
+			text.Nodes(m.Released), deletedPlaces(m),
 			text.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
@@ -203,8 +204,9 @@ func deletedPlaces(m *fleet.Material) string {
 	if m.Places == nil || m.Places.Deleted == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d nodes that were deleted while they were held count, too, until new nodes become ready: find "+
-		"out what deletes nodes, or raise maxUnavailable", m.Places.Deleted)
+	return fmt.Sprintf("; %s, too, until new nodes become ready: find out what deletes nodes, or raise maxUnavailable",
+		text.Plural(int(m.Places.Deleted), "node that was deleted while it was held counts",
+			"nodes that were deleted while they were held count"))
 }
 
 // conflicts sets the condition that an older rule decides about a probe or a taint of this rule. A probe that does not
@@ -217,12 +219,12 @@ func conflicts(m *fleet.Material, set setter) {
 		if m.Rule.Spec.Publish != nil {
 			what = "this rule does not publish a condition"
 		}
-		words = append(words, fmt.Sprintf("On %d nodes %s: %s", m.Displaced, what, m.DisplacedBy))
+		words = append(words, fmt.Sprintf("On %s %s: %s", text.Nodes(m.Displaced), what, m.DisplacedBy))
 	}
 	if m.Shared > 0 {
 		reasons = append(reasons, ReasonSharedTaint)
-		words = append(words, fmt.Sprintf("On %d nodes another rule added the same taint before, and sets its value; the "+
-			"taint stays while any of these rules needs it", m.Shared))
+		words = append(words, fmt.Sprintf("On %s another rule added the same taint before, and sets its value; the taint "+
+			"stays while any of these rules needs it", text.Nodes(m.Shared)))
 	}
 	if len(reasons) == 0 {
 		set(v1alpha1.ConditionConflicted, false, ReasonNoConflict,
@@ -239,18 +241,18 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: it allows the evictions that it "+
 			"would deny, with a warning")
 	case m.Rule.Mode == ruleset.Suspended:
-		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: on the %d nodes that it already "+
-			"guards, it denies evictions until maxHoldSeconds have passed, and evicts no pods", m.Guarded)
+		set(v1alpha1.ConditionGuarding, false, ReasonSuspended, "The rule is suspended: on %s that it already guards, "+
+			"it denies evictions until maxHoldSeconds have passed, and evicts no pods", text.Nodes(m.Guarded))
 	case m.Rule.Mode != ruleset.Enforced:
 		set(v1alpha1.ConditionGuarding, false, ReasonNotInForce,
-			"The rule is frozen: on the %d nodes that it already guards, it denies evictions until maxHoldSeconds have passed",
-			m.Guarded)
+			"The rule is frozen: on %s that it already guards, it denies evictions until maxHoldSeconds have passed",
+			text.Nodes(m.Guarded))
 	case problem != nil:
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:
 		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
-			"The guard is active on %d nodes, and has ended on %d nodes because maxHoldSeconds have passed", m.Guarded,
-			m.GuardEnded)
+			"The guard is active on %s, and has ended on %s because maxHoldSeconds have passed", text.Nodes(m.Guarded),
+			text.Nodes(m.GuardEnded))
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
 			"The guard becomes active on a node when its evidence no longer holds")
@@ -262,9 +264,9 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 func publishingCondition(m *fleet.Material, set setter) {
 	switch {
 	case m.PublishProblem != "":
-		set(v1alpha1.ConditionPublishing, false, ReasonPublishFailed, "On %d nodes the published condition could not be "+
+		set(v1alpha1.ConditionPublishing, false, ReasonPublishFailed, "On %s the published condition could not be "+
 			"written. If the permission is missing, set publishedConditions.enabled in the chart, or use "+
-			"config/components/published-conditions: %s", m.Unpublished, m.PublishProblem)
+			"config/components/published-conditions: %s", text.Nodes(m.Unpublished), m.PublishProblem)
 	case m.Rule.Mode == ruleset.DryRun:
 		set(v1alpha1.ConditionPublishing, false, ReasonDryRun, "The rule is in dry-run: it publishes no condition")
 	case m.Rule.Mode == ruleset.Suspended:
@@ -317,9 +319,9 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 		RiskyOperations: count(m.Risky),
 		NodesToTaint:    m.NamesToTaint,
 		NodesToUntaint:  m.NamesToUntaint,
-		Summary: fmt.Sprintf("Of %d matching nodes, %d would be tainted (%d of them because evidence is missing) and %d "+
+		Summary: fmt.Sprintf("Of %s, %d would be tainted (%d of them because evidence is missing) and %d "+
 			"would be untainted%s",
-			m.Counts.Matched, m.ToTaint, m.Risky, m.ToUntaint, limit),
+			text.Plural(int(m.Counts.Matched), "matching node", "matching nodes"), m.ToTaint, m.Risky, m.ToUntaint, limit),
 	}
 }
 

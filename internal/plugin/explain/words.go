@@ -170,7 +170,7 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 func (x *explainer) latest() string {
 	for i := range x.verdict.Results {
 		if r := &x.verdict.Results[i]; r.Satisfied == x.verdict.Ready && r.Since.IsZero() {
-			return " (at the latest: only the operator knows since when)"
+			return " (at the latest; only the operator knows the exact time)"
 		}
 	}
 	return ""

@@ -60,8 +60,8 @@ func heldNode() *NodeExplanation {
 					{Condition: "example.com/CNI", Satisfied: new(false),
 						Message: "condition example.com/CNI is False, must be True", Cause: "Reported",
 						Since: ago(13 * time.Minute), Heartbeat: ago(12 * time.Second)},
-					{Requirement: "warm-up", Satisfied: new(true), Message: "1 of 1 pods app=init of namespace kube-system are " +
-						"ready on this node", Cause: "Reported", Since: ago(12 * time.Minute)},
+					{Requirement: "warm-up", Satisfied: new(true), Message: "1 of 1 pods ready (namespace kube-system, " +
+						"selector app=init)", Cause: "Reported", Since: ago(12 * time.Minute)},
 					{Requirement: "ebs", Message: "requirement ebs could not be read: csinodes is forbidden", Cause: "Unread"},
 				},
 				Deadlines: []Deadline{timeout},

@@ -43,7 +43,8 @@ func (p *page) simulated(r *RuleSimulation) {
 		t.Held,
 		t.Exempt)
 	if t.TaintsAddedInService > 0 {
-		p.line(plain, 2, "%d of the nodes that get the taint are in service now.", t.TaintsAddedInService)
+		p.line(plain, 2, "%s in service now.",
+			Plural(t.TaintsAddedInService, "of the nodes that get the taint is", "of the nodes that get the taint are"))
 	}
 	if t.PodsEvicted != nil {
 		p.line(red, 2, "%s, at once or when a toleration ends.", Plural(*t.PodsEvicted, "pod is evicted", "pods are evicted"))

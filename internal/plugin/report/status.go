@@ -89,7 +89,7 @@ func (l *RuleStatusList) Text(style Style) string {
 	p.frozen(l.Frozen)
 	p.operator(l.Operator)
 	if len(l.ManagedBy) > 0 {
-		p.line(yellow, 0, "Another party may manage the CRD, and replace it with its own: %s.",
+		p.line(yellow, 0, "Another tool may manage the CRD, and replace it with its own: %s.",
 			strings.Join(l.ManagedBy, ", "))
 	}
 	if len(l.Items) == 0 {
@@ -112,7 +112,7 @@ func (l *RuleStatusList) Text(style Style) string {
 			p.mark(yellow, 0, r.Rule+":", r.Message)
 		case r.Paused != nil:
 			p.mark(yellow, 0, r.Rule+":",
-				fmt.Sprintf("paused %s ago; kubectl nodegate resume %s ends that", p.ago(r.Paused.Time), r.Rule))
+				fmt.Sprintf("paused %s ago; to resume it: kubectl nodegate resume %s", p.ago(r.Paused.Time), r.Rule))
 		case r.BudgetExhausted:
 			p.mark(yellow, 0, r.Rule+":", "maxUnavailable keeps nodes untainted that are not ready")
 		}

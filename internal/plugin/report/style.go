@@ -15,6 +15,8 @@ import (
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // Style is how a text is written.
@@ -188,12 +190,7 @@ func (p *page) operator(o *Operator) {
 }
 
 // Plural returns a number with a word in the singular or the plural.
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func Plural(n int, one, many string) string { return text.Plural(n, one, many) }
 
 func sentence(s string) string {
 	if s == "" {

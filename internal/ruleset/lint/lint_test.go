@@ -213,7 +213,7 @@ func TestWarnings(t *testing.T) {
 			"Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{ControlPlane}},
 		"a node of the control plane that is selected": {rule: good(),
 			facts: Facts{Nodes: []*corev1.Node{controlPlane, worker}}, want: []Code{ControlPlane},
-			says: "1 nodes of the control plane (cp-0)"},
+			says: "selects 1 node of the control plane (cp-0)"},
 		"not a rule that is about the control plane": {
 			rule: build.MakeRule("r").SelectorExpression("node-role.kubernetes.io/control-plane", "Exists").
 				Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule),

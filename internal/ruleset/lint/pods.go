@@ -196,8 +196,8 @@ func (l *linter) controlPlane() {
 			}
 		}
 		if len(names) > 0 {
-			l.warn(ControlPlane, "spec.nodeSelector", "selects %d nodes of the control plane (%s): if you do not want this, %s",
-				len(names), some(names), todo)
+			l.warn(ControlPlane, "spec.nodeSelector", "selects %s of the control plane (%s): if you do not want this, %s",
+				text.Nodes(len(names)), some(names), todo)
 		}
 		return
 	}
