@@ -23,26 +23,18 @@ const (
 )
 
 const (
-	// evidenceNamespace is where the pods are that rules go by, one on each node, and every other bystander.
+	// evidenceNamespace is where the pods are that rules go by, one on each node.
 	evidenceNamespace = "default"
-	// otherNamespace is where the other bystanders are, with the labels of those that rules go by.
-	otherNamespace = "kube-public"
-	evidenceLabel  = "bench.example.com/component"
-	evidenceValue  = "warm-up"
+	evidenceLabel     = "bench.example.com/component"
+	evidenceValue     = "warm-up"
 )
 
 // evidenceOptions say what rules go by.
-type evidenceOptions struct {
-	evidence   string
-	bystanders int
-}
+type evidenceOptions struct{ evidence string }
 
 func (o *evidenceOptions) validate() error {
-	switch {
-	case o.evidence != byConditions && o.evidence != byPods:
+	if o.evidence != byConditions && o.evidence != byPods {
 		return fmt.Errorf("--evidence: must be %s or %s, not %q", byConditions, byPods, o.evidence)
-	case o.bystanders < 0 || o.bystanders > 1_000_000:
-		return fmt.Errorf("--bystanders: must be from 0 to 1000000, not %d", o.bystanders)
 	}
 	return nil
 }
@@ -90,38 +82,26 @@ func podStatus(status corev1.ConditionStatus) corev1.PodStatus {
 	}
 }
 
-// createPods makes the pods that rules go by, and the bystanders, on all nodes in turns.
+// createPods makes the pods that rules go by.
 func (b *bench) createPods(ctx context.Context) error {
+	if b.evidence != byPods {
+		return nil
+	}
 	all, ctx := errgroup.WithContext(ctx)
 	all.SetLimit(writers)
-	create := func(namespace, name, node string, labels map[string]string) {
+	for _, node := range b.writer.names {
 		all.Go(func() error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: evidencePod(node),
+				Labels: map[string]string{evidenceLabel: evidenceValue}}}
 			pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main",
 				Image: "registry.example.com/app:1",
 				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
 					Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
-			if _, err := b.admin.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-				return fmt.Errorf("creating pod %s/%s: %w", namespace, name, err)
+			if _, err := b.admin.CoreV1().Pods(evidenceNamespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+				return fmt.Errorf("creating pod %q: %w", pod.Name, err)
 			}
 			return nil
 		})
-	}
-	ours := map[string]string{evidenceLabel: evidenceValue}
-	if b.evidence == byPods {
-		for _, node := range b.writer.names {
-			create(evidenceNamespace, evidencePod(node), node, ours)
-		}
-	}
-	if b.bystanders > 0 {
-		say("creating %d other pods", b.bystanders)
-	}
-	for i := range b.bystanders {
-		namespace, labels := evidenceNamespace, map[string]string{evidenceLabel: "app"}
-		if i%2 == 1 {
-			namespace, labels = otherNamespace, ours
-		}
-		create(namespace, fmt.Sprintf("bystander-%d", i), b.writer.names[i%len(b.writer.names)], labels)
 	}
 	return all.Wait()
 }

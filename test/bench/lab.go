@@ -234,12 +234,3 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 		line.P99*1000, line.CPU, line.PeakMiB, counts)
 	return errors.Join(err, errPeak)
 }
-
-// resident returns the memory of a process in MiB.
-func (p *process) resident() float64 {
-	if err := measure.ResetPeak(p.PID()); err != nil {
-		return 0
-	}
-	peak, _ := measure.Peak(p.PID())
-	return float64(peak) / (1 << 20)
-}

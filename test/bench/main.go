@@ -33,9 +33,8 @@ type options struct {
 	nodes, rules, rounds int
 	heartbeats           int
 	evidenceOptions
-	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other three.
+	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other two.
 	synthetic, floor, outage bool
-	churn                    time.Duration
 	json                     string
 	timeout                  time.Duration
 }
@@ -47,13 +46,10 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
 	fs.StringVar(&o.evidence, "evidence", byConditions,
 		"what rules go by: `conditions` of the node, or pods, one on each node")
-	fs.IntVar(&o.bystanders, "bystanders", 0,
-		"`number` of pods that no rule goes by: in the same namespace without the labels, and in another one with them")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
 	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
 	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floor, too")
 	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage and its end under maxUnavailable, too")
-	fs.DurationVar(&o.churn, "churn", 0, "with --synthetic: for how long 1 % of the nodes a minute leave, join or flap")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Hour, "for how long it may run in all")
 }
 

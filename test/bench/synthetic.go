@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -109,19 +108,13 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	if err == nil {
 		err = l.failover(ctx)
 	}
-	if err != nil || !l.outage && l.churn == 0 {
+	if err != nil || !l.outage {
 		return err
 	}
 	if p, err = l.run(ctx, name, 0); err != nil {
 		return err
 	}
-	if l.outage {
-		err = l.limited(ctx, p)
-	}
-	if l.churn > 0 {
-		part("churn", func() error { return l.churned(ctx, p) })
-	}
-	return err
+	return l.limited(ctx, p)
 }
 
 // burst carries out a change, and waits until all nodes have the taints that are expected.
@@ -373,40 +366,4 @@ func (l *lab) limited(ctx context.Context, p *process) error {
 		err = l.statuses(ctx, l.nodes, 0)
 	}
 	return err
-}
-
-// churned lets 1 % of the nodes a minute leave and join, flap, or both, and checks the counts at the end.
-func (l *lab) churned(ctx context.Context, p *process) error {
-	each := time.NewTicker(time.Minute * 100 / time.Duration(l.nodes))
-	defer each.Stop()
-	minute := time.NewTicker(5 * time.Minute)
-	defer minute.Stop()
-	began := time.Now()
-	for i := 0; time.Since(began) < l.churn; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-minute.C:
-			say("  after %s: %.0f MiB", time.Since(began).Round(time.Minute), p.resident())
-		case <-each.C:
-			n := i % l.nodes
-			if i++; i%2 == 0 {
-				l.turn(n, corev1.ConditionFalse)
-				time.AfterFunc(10*time.Second, func() { l.turn(n, corev1.ConditionTrue) })
-				continue
-			}
-			before := l.server.Node(nodeName(n))
-			l.server.Delete("nodes", nodeName(n))
-			time.AfterFunc(5*time.Second, func() {
-				node := before.DeepCopy()
-				node.ObjectMeta = metav1.ObjectMeta{Name: node.Name, Labels: node.Labels}
-				node.Spec.Taints = nil
-				l.server.Put("nodes", node)
-			})
-		}
-	}
-	if !sleep(ctx, 30*time.Second) {
-		return ctx.Err()
-	}
-	return l.statuses(ctx, l.nodes, 0)
 }

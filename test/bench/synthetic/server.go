@@ -126,31 +126,11 @@ func (s *Server) put(k *kind, obj Object) {
 	s.tell(k, event, obj)
 }
 
-// Delete deletes an object.
-func (s *Server) Delete(resource, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.kinds[resource]
-	if obj := k.objects["/"+name]; obj != nil {
-		delete(k.objects, "/"+name)
-		s.version++
-		s.tell(k, "DELETED", obj)
-	}
-}
-
 func (s *Server) tell(k *kind, event string, obj Object) {
 	k.changed = s.version
 	for w := range k.watchers {
 		w.add(change{event, obj})
 	}
-}
-
-// Node returns a node.
-func (s *Server) Node(name string) *corev1.Node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	node, _ := s.kinds["nodes"].objects["/"+name].(*corev1.Node)
-	return node
 }
 
 // Change replaces a node by a copy that the function has changed. The function must replace what it changes in depth.
