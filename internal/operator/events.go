@@ -31,15 +31,16 @@ import (
 )
 
 const (
-	// eventsPerSecond and eventsBurst limit the requests: in a burst, events must not delay the writes of taints.
-	eventsPerSecond, eventsBurst = 100, 50
-	// queuedEvents is the length of the queue. knownEvents is the number of events that are remembered to count
-	// repeats.
-	queuedEvents, knownEvents = 5000, 5000
+	// EventsPerSecond and EventsBurst limit the requests: in a burst, events must not delay the writes of taints.
+	EventsPerSecond, EventsBurst = 100, 50
+	// QueuedEvents is the length of the queue.
+	QueuedEvents = 5000
+	// knownEvents is the number of events that are remembered to count repeats.
+	knownEvents = 5000
 	// seriesFor is how long an event that repeats increments the count of the first one, instead of creating another.
 	seriesFor = 6 * time.Minute
-	// maxNote is the longest note in bytes that the API server accepts.
-	maxNote = 1024
+	// MaxNote is the longest note in bytes that the API server accepts.
+	MaxNote = 1024
 	// retryEvents is the delay between attempts while the API server cannot be reached.
 	retryEvents = 5 * time.Second
 )
@@ -78,7 +79,7 @@ type series struct {
 // newRecorder makes a recorder with a client of its own.
 func newRecorder(cfg *rest.Config, scheme *runtime.Scheme) (*Recorder, error) {
 	limited := rest.CopyConfig(cfg)
-	limited.QPS, limited.Burst = eventsPerSecond, eventsBurst
+	limited.QPS, limited.Burst = EventsPerSecond, EventsBurst
 	limited.ContentType = runtime.ContentTypeProtobuf
 	clients, err := kubernetes.NewForConfig(limited)
 	if err != nil {
@@ -90,7 +91,7 @@ func newRecorder(cfg *rest.Config, scheme *runtime.Scheme) (*Recorder, error) {
 	}
 	return &Recorder{
 		scheme: scheme, sink: clients.EventsV1(), clock: clock.RealClock{}, source: "nodegate-" + host,
-		queue: make(chan *eventsv1.Event, queuedEvents), known: lru.New(knownEvents),
+		queue: make(chan *eventsv1.Event, QueuedEvents), known: lru.New(knownEvents),
 	}, nil
 }
 
@@ -101,7 +102,7 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 		droppedEvents.Inc()
 		return
 	}
-	note = text.Clip(fmt.Sprintf(note, args...), maxNote)
+	note = text.Clip(fmt.Sprintf(note, args...), MaxNote)
 	now := r.clock.Now()
 	namespace := about.Namespace
 	if namespace == "" {

@@ -112,7 +112,7 @@ func TestEventsThatDoNotFitAreCounted(t *testing.T) {
 		t.Errorf("%v events are dropped, want 3", got)
 	}
 	got := written(t)
-	if len(got) != 2 || len(got[0].Note) > maxNote || !strings.HasSuffix(got[0].Note, "é...") {
+	if len(got) != 2 || len(got[0].Note) > MaxNote || !strings.HasSuffix(got[0].Note, "é...") {
 		t.Errorf("%d events: %q", len(got), got[0].Note)
 	}
 }

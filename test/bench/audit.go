@@ -39,6 +39,14 @@ rules:
 `, userStem+operatorName, userStem+floorName)
 }
 
+// The kinds of requests that are counted until the last taint has changed.
+const (
+	kindPatch  = "node patches"
+	kindEvent  = "events"
+	kindStatus = "status writes"
+	kindOther  = "others"
+)
+
 // requests are the requests of a contestant in a phase.
 type requests struct {
 	nodePatches, refused int // accepted, and refused
@@ -49,6 +57,7 @@ type requests struct {
 	all                  int                    // but watches, and the looks for other controllers
 	latest               string                 // of all
 	statusTimes          map[string][]time.Time // rule by rule
+	received             map[string][]time.Time // by kind
 	failed               map[string]int         // by what was asked for and the answer
 }
 
@@ -67,14 +76,18 @@ func (r *requests) count(e *auditv1.Event) {
 		r.failed[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
 	}
 	writes := e.Verb == "patch" || e.Verb == "update" || e.Verb == "create"
+	kind := kindOther
 	switch {
 	case e.Verb == "patch" && resource == "nodes" && code >= 400:
 		r.refused++
 	case e.Verb == "patch" && resource == "nodes":
+		kind = kindPatch
 		r.nodePatches++
 	case writes && resource == "events":
+		kind = kindEvent
 		r.events++
 	case writes && resource == "nodereadinessrules/status":
+		kind = kindStatus
 		r.statusWrites++
 		r.statusTimes[object.Name] = append(r.statusTimes[object.Name], e.RequestReceivedTimestamp.Time)
 	case writes && resource == "nodereadinessrules":
@@ -82,10 +95,22 @@ func (r *requests) count(e *auditv1.Event) {
 	default:
 		r.other[e.Verb+" "+resource]++
 	}
+	r.received[kind] = append(r.received[kind], e.RequestReceivedTimestamp.Time)
+}
+
+// until counts the requests of a kind that the API server received before a time.
+func (r *requests) until(kind string, end time.Time) (n int) {
+	for _, t := range r.received[kind] {
+		if t.Before(end) {
+			n++
+		}
+	}
+	return n
 }
 
 func newRequests() *requests {
-	return &requests{other: map[string]int{}, statusTimes: map[string][]time.Time{}, failed: map[string]int{}}
+	return &requests{other: map[string]int{}, statusTimes: map[string][]time.Time{},
+		received: map[string][]time.Time{}, failed: map[string]int{}}
 }
 
 // auditLog reads the API server's audit log as it grows.

@@ -62,9 +62,16 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 		other:       map[string]int{"get nodes": 1, "patch nodes/status": 1},
 		failed:      map[string]int{"patch nodes: 422": 1, "update nodereadinessrules/status: 409": 1},
 		statusTimes: map[string][]time.Time{"r": {at(2), at(4)}},
+		received: map[string][]time.Time{
+			kindPatch: {at(1), at(1)}, kindEvent: {at(1), at(1)}, kindStatus: {at(2), at(4)},
+			kindOther: {at(1), at(1), at(2), at(2)},
+		},
 	}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(requests{})); diff != "" {
 		t.Error(diff)
+	}
+	if n := r.until(kindStatus, at(4)); n != 1 {
+		t.Errorf("%d status writes until then, want 1: the last came later", n)
 	}
 	if more, err := l.read("me", r); err != nil || more {
 		t.Errorf("nothing is new: %v, %v", more, err)

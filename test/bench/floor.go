@@ -20,19 +20,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
 	listers "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record/util"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // floor is the bare loop: it watches nodes, and sends one patch and one event for each whose taints are not as its
@@ -44,7 +49,7 @@ type floor struct {
 	queue    workqueue.TypedInterface[string]
 	pods     cache.Indexer // those to go by, by node; nil: by conditions
 	pairs    int           // of evidence and a taint
-	recorder events.EventRecorder
+	events   chan *eventsv1.Event
 	enforced atomic.Bool
 }
 
@@ -70,19 +75,40 @@ func floorMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	f := &floor{client: client, pairs: *pairs, queue: workqueue.NewTyped[string]()}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+	f := &floor{client: client, pairs: *pairs, queue: workqueue.NewTyped[string](),
+		events: make(chan *eventsv1.Event, operator.QueuedEvents)}
+	sink, err := kubernetes.NewForConfig(limited(config))
+	if err != nil {
 		return err
 	}
-	defer broadcaster.Shutdown()
-	f.recorder = broadcaster.NewRecorder(scheme.Scheme, "floor")
+	go f.sendEvents(ctx, sink.EventsV1())
 	if *evidence == byPods {
 		if err := f.watchPods(ctx); err != nil {
 			return err
 		}
 	}
 	return f.run(ctx, *address)
+}
+
+// limited returns the configuration of the requests for events: as many as the operator may send.
+func limited(config *rest.Config) *rest.Config {
+	config = withProtobuf(config)
+	config.QPS, config.Burst = operator.EventsPerSecond, operator.EventsBurst
+	return config
+}
+
+// sendEvents sends one event after the other, as the operator does.
+func (f *floor) sendEvents(ctx context.Context, sink eventsclient.EventsV1Interface) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-f.events:
+			if _, err := sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, "error:", err)
+			}
+		}
+	}
 }
 
 // nodeIndex is the index of pods by their node.
@@ -232,6 +258,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		}
 	}
 	var operations []any
+	var changes []string
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	for i := range f.pairs {
 		taint := corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule}
@@ -244,6 +271,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		if held != tainted(node, taint.Key) {
 			path := "/metadata/annotations/" + strings.ReplaceAll(floorRecordKey(i), "/", "~1")
 			operations = append(operations, map[string]any{"op": "add", "path": path, "value": record.Encode()})
+			changes = append(changes, fmt.Sprintf("Changed taint %s for rule %s", nodeview.FormatTaint(taint), ruleName(i)))
 		}
 	}
 	operation := map[string]any{"op": "add", "path": "/spec/taints", "value": want}
@@ -258,9 +286,27 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patching node %q: %w", node.Name, err)
 	}
-	f.recorder.Eventf(node, nil, corev1.EventTypeNormal, "TaintChanged", "ChangeTaint", "The node has %d taints now",
-		len(want))
+	f.announce(node, strings.Join(changes, "; "))
 	return nil
+}
+
+// announce queues an event that is about as long as the operator's. Like those, it is dropped if too many wait.
+func (f *floor) announce(node *corev1.Node, note string) {
+	now := time.Now()
+	e := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
+			Name: util.GenerateEventName(node.Name, now.UnixNano())},
+		EventTime: metav1.NewMicroTime(now), ReportingController: floorName, ReportingInstance: "nodegate-floor",
+		Type: corev1.EventTypeNormal, Reason: "TaintChanged", Action: "ChangeTaint",
+		Note:      text.Clip(note+": condition "+conditionType(0)+" has changed", operator.MaxNote),
+		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
+		Related: &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule",
+			Name: ruleName(0), UID: node.UID},
+	}
+	select {
+	case f.events <- e:
+	default:
+	}
 }
 
 // floorRecordKey is the key of a record of the floor. It has the length of the operator's keys.

@@ -34,8 +34,9 @@ var phaseTitles = [phaseCount]string{
 // measurement is what one contestant did in one phase of one round.
 type measurement struct {
 	wall           time.Duration // from the first write until the last change of a taint was seen
+	last           time.Time     // when that was
 	p50, p99       time.Duration // from a condition's write until its taint's change was seen
-	usage          measure.Usage
+	usage          measure.Usage // until all is quiet
 	peak           uint64
 	requests       requests
 	changes, wrong int // of taints, as seen; nodes that are not as they should be
@@ -172,7 +173,8 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 	if err != nil {
 		return err
 	}
-	m.wall = latest(reached).Sub(began)
+	m.last = latest(reached)
+	m.wall = m.last.Sub(began)
 	delays := make([]time.Duration, len(reached))
 	for i := range reached {
 		delays[i] = max(0, reached[i].Sub(from[i])) // it may be seen before the acknowledgement is

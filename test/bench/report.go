@@ -66,6 +66,9 @@ type pageLine struct {
 	CPU, ControlPlaneCPU, OthersCPU               float64
 	PeakMiB                                       float64
 	Patches, Refused, Events, StatusWrites, Other float64
+	// Until counts the requests by kind until the last taint has changed. All other counts, and the CPUs, are those until
+	// all is quiet.
+	Until map[string]float64 `json:",omitempty"`
 	// The ratios are those of the operator to the floor.
 	WallRatio, P99Ratio, CPURatio measure.Ratio
 }
@@ -94,6 +97,12 @@ func (r *results) lines() []pageLine {
 					return q.all - q.nodePatches - q.refused - q.events - q.statusWrites
 				}),
 			}
+			if slices.Contains(changing, phase) {
+				line.Until = map[string]float64{}
+				for _, kind := range []string{kindPatch, kindEvent, kindStatus, kindOther} {
+					line.Until[kind] = get(func(m *measurement) float64 { return float64(m.requests.until(kind, m.last)) })
+				}
+			}
 			if name == operatorName {
 				line.WallRatio, line.P99Ratio = r.ratio(phase, wall), r.ratio(phase, p99)
 				line.CPURatio = r.ratio(phase, cpu)
@@ -112,15 +121,26 @@ func (r *results) ratio(phase int, get func(*measurement) float64) measure.Ratio
 func table(lines []pageLine) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, "| Nodes x rules | Phase | Wall time | x floor | p50 | p99 | x floor | CPU | x floor | Memory | "+
-		"Patches | Refused | Events | Status writes | Other requests | CPU of the control plane | CPU of all others |")
-	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
-	for _, l := range lines {
+		"Patches | Refused | Events | Status writes | Other requests | Until the last taint: patches, events, statuses, "+
+		"others | CPU of the control plane | CPU of all others |")
+	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	for i := range lines {
+		l := &lines[i]
 		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | "+
-			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %.1f s | %.1f s |\n",
+			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %s | %.1f s | %.1f s |\n",
 			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio,
-			l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.ControlPlaneCPU, l.OthersCPU)
+			l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.until(), l.ControlPlaneCPU, l.OthersCPU)
 	}
 	return b.String()
+}
+
+// until is the cell of the requests until the last taint has changed.
+func (l *pageLine) until() string {
+	if l.Until == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f, %.0f, %.0f, %.0f", l.Until[kindPatch], l.Until[kindEvent], l.Until[kindStatus],
+		l.Until[kindOther])
 }
 
 // writeJSON writes the lines to the file of --json, if it is given.

@@ -198,7 +198,7 @@ func TestTheTableHasBothContestants(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Targets\n  reached ", "| 100 x 1 | operator: all evidence turns good | 1.0 s | 1.00 | 0 ms | 1000 ms | 1.00 |",
-		"| 100 x 1 | floor: all evidence turns good | 1.0 s | - |", "| 0 MiB | 100 | 0 | 0 | 0 | 0 | 0.0 s | 0.0 s |\n",
+		"| 100 x 1 | floor: all evidence turns good | 1.0 s | - |", "| 0 MiB | 100 | 0 | 0 | 0 | 0 | 0, 0, 0, 0 | 0.0 s | 0.0 s |\n",
 	} {
 		if got := out.String(); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
