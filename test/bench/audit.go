@@ -34,9 +34,9 @@ kind: Policy
 omitStages: [RequestReceived, ResponseStarted]
 rules:
 - level: Metadata
-  users: [%s, %s]
+  users: [%s]
 - level: None
-`, userStem+operatorName, userStem+floorName)
+`, userStem+strings.Join(contestants, ", "+userStem))
 }
 
 // The kinds of requests that are counted until the last taint has changed.

@@ -20,11 +20,14 @@ import (
 
 const (
 	operatorName = "operator"
-	floorName    = "floor"
+	equalName    = "equal-floor"
+	leanName     = "lean-floor"
 
 	// userStem and the name of a contestant are its user.
 	userStem = "bench-"
 )
+
+var contestants = []string{equalName, leanName, operatorName}
 
 // contestant is one that is measured.
 type contestant struct {
@@ -65,23 +68,25 @@ func (o *options) command(name, operator, kubeconfig string, elect bool) (p clus
 		return p, "", err
 	}
 	base = "http://" + address
-	if name == floorName {
+	var env []string
+	if limit := o.memoryTarget(); limit > 0 {
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
+	}
+	if name != operatorName {
 		self, err := os.Executable()
-		return cluster.Process{Name: name, Path: self, Ready: cluster.Probe(nil, base+"/readyz"), Args: []string{
+		ready := cluster.Probe(nil, base+"/readyz")
+		return cluster.Process{Name: name, Path: self, Env: env, Ready: ready, Args: []string{
 			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", o.rules),
-			"--evidence=" + o.evidence,
+			"--evidence=" + o.evidence, fmt.Sprintf("--lean=%t", name == leanName),
 		}}, base, err
 	}
 	probes, err := cluster.FreeAddress()
 	ready := cluster.Probe(nil, "http://"+probes+"/readyz")
-	p = cluster.Process{Name: name, Path: operator, Ready: ready, Args: []string{
+	p = cluster.Process{Name: name, Path: operator, Env: env, Ready: ready, Args: []string{
 		"--kubeconfig=" + kubeconfig, fmt.Sprintf("--leader-elect=%t", elect), "--leader-election-namespace=default",
 		"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
 		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
 	}}
-	if limit := o.memoryTarget(); limit > 0 {
-		p.Env = append(p.Env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
-	}
 	return p, base, err
 }
 

@@ -38,17 +38,21 @@ import (
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/internal/text"
+	"github.com/nodegate/nodegate/internal/watch"
 )
 
-// floor is the bare loop: it watches nodes, and sends one patch and one event for each whose taints are not as its
-// conditions have it. It writes a record for each taint, as long as the operator's, and never reads one; it could not
-// be used for anything.
+// floor is the bare loop: it watches nodes with the operator's decoder, and sends one patch for each whose taints are
+// not as its conditions have it. The equal floor also writes a record for each taint, as long as the operator's, and one
+// event. It never reads a record; it could not be used for anything.
 type floor struct {
+	config   *rest.Config
 	client   kubernetes.Interface
+	sink     eventsclient.EventsV1Interface
 	nodes    listers.NodeLister
 	queue    workqueue.TypedInterface[string]
 	pods     cache.Indexer // those to go by, by node; nil: by conditions
 	pairs    int           // of evidence and a taint
+	lean     bool          // no records and no events
 	events   chan *eventsv1.Event
 	enforced atomic.Bool
 }
@@ -62,6 +66,7 @@ func floorMain(args []string) error {
 	pairs := fs.Int("rules", 1, "")
 	address := fs.String("address", "", "where /readyz and /apply are served")
 	evidence := fs.String("evidence", byConditions, "")
+	lean := fs.Bool("lean", false, "write no records and no events")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -71,17 +76,10 @@ func floorMain(args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(withProtobuf(config))
+	f, err := newFloor(config, *pairs, *lean)
 	if err != nil {
 		return err
 	}
-	f := &floor{client: client, pairs: *pairs, queue: workqueue.NewTyped[string](),
-		events: make(chan *eventsv1.Event, operator.QueuedEvents)}
-	sink, err := kubernetes.NewForConfig(limited(config))
-	if err != nil {
-		return err
-	}
-	go f.sendEvents(ctx, sink.EventsV1())
 	if *evidence == byPods {
 		if err := f.watchPods(ctx); err != nil {
 			return err
@@ -90,21 +88,30 @@ func floorMain(args []string) error {
 	return f.run(ctx, *address)
 }
 
-// limited returns the configuration of the requests for events: as many as the operator may send.
-func limited(config *rest.Config) *rest.Config {
+// newFloor returns a floor whose requests are like the operator's: it asks for uncompressed answers, and its events have
+// a client of their own with the operator's limits.
+func newFloor(config *rest.Config, pairs int, lean bool) (*floor, error) {
 	config = withProtobuf(config)
-	config.QPS, config.Burst = operator.EventsPerSecond, operator.EventsBurst
-	return config
+	config.DisableCompression = true
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	limited := rest.CopyConfig(config)
+	limited.QPS, limited.Burst = operator.EventsPerSecond, operator.EventsBurst
+	sink, err := eventsclient.NewForConfig(limited)
+	return &floor{config: config, client: client, sink: sink, pairs: pairs, lean: lean,
+		queue: workqueue.NewTyped[string](), events: make(chan *eventsv1.Event, operator.QueuedEvents)}, err
 }
 
 // sendEvents sends one event after the other, as the operator does.
-func (f *floor) sendEvents(ctx context.Context, sink eventsclient.EventsV1Interface) {
+func (f *floor) sendEvents(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case e := <-f.events:
-			if _, err := sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
+			if _, err := f.sink.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
 				fmt.Fprintln(os.Stderr, "error:", err)
 			}
 		}
@@ -141,22 +148,24 @@ func (f *floor) watchPods(ctx context.Context) error {
 }
 
 func (f *floor) run(ctx context.Context, address string) error {
-	factory := informers.NewSharedInformerFactory(f.client, 0)
-	nodes := factory.Core().V1().Nodes()
-	f.nodes = nodes.Lister()
-	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+	informer := watch.LeanNodes(f.config)(nil, &corev1.Node{}, 0, cache.Indexers{})
+	f.nodes = listers.NewNodeLister(informer.GetIndexer())
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    f.look,
 		UpdateFunc: func(_, obj any) { f.look(obj) },
 	}); err != nil {
 		return err
 	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return ctx.Err()
+	}
 
 	var all sync.WaitGroup
 	for range workers {
 		all.Go(func() { f.work(ctx) })
 	}
+	all.Go(func() { f.sendEvents(ctx) })
 	server := &http.Server{Addr: address, Handler: f.handler(), ReadHeaderTimeout: time.Second}
 	all.Go(func() {
 		<-ctx.Done()
@@ -268,7 +277,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 			want = append(want, taint)
 			record.Taint, record.Since = nodeview.FormatTaint(taint), now
 		}
-		if held != tainted(node, taint.Key) {
+		if !f.lean && held != tainted(node, taint.Key) {
 			path := "/metadata/annotations/" + strings.ReplaceAll(floorRecordKey(i), "/", "~1")
 			operations = append(operations, map[string]any{"op": "add", "path": path, "value": record.Encode()})
 			changes = append(changes, fmt.Sprintf("Changed taint %s for rule %s", nodeview.FormatTaint(taint), ruleName(i)))
@@ -286,7 +295,9 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 		metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("patching node %q: %w", node.Name, err)
 	}
-	f.announce(node, strings.Join(changes, "; "))
+	if !f.lean {
+		f.announce(node, strings.Join(changes, "; "))
+	}
 	return nil
 }
 
@@ -296,7 +307,7 @@ func (f *floor) announce(node *corev1.Node, note string) {
 	e := &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault,
 			Name: util.GenerateEventName(node.Name, now.UnixNano())},
-		EventTime: metav1.NewMicroTime(now), ReportingController: floorName, ReportingInstance: "nodegate-floor",
+		EventTime: metav1.NewMicroTime(now), ReportingController: "floor", ReportingInstance: "nodegate-floor",
 		Type: corev1.EventTypeNormal, Reason: "TaintChanged", Action: "ChangeTaint",
 		Note:      text.Clip(note+": condition "+conditionType(0)+" has changed", operator.MaxNote),
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},

@@ -43,11 +43,12 @@ func (r *results) series(name string, phase int, get func(*measurement) float64)
 
 var changing = []int{applied, turnedTrue, turnedFalse}
 
-func wall(m *measurement) float64 { return m.wall.Seconds() }
-func p50(m *measurement) float64  { return m.p50.Seconds() }
-func p99(m *measurement) float64  { return m.p99.Seconds() }
-func cpu(m *measurement) float64  { return m.usage.Contestant.Seconds() }
-func peak(m *measurement) float64 { return float64(m.peak) / (1 << 20) }
+func wall(m *measurement) float64         { return m.wall.Seconds() }
+func p50(m *measurement) float64          { return m.p50.Seconds() }
+func p99(m *measurement) float64          { return m.p99.Seconds() }
+func cpu(m *measurement) float64          { return m.usage.Contestant.Seconds() }
+func controlPlane(m *measurement) float64 { return m.usage.ControlPlane.Seconds() }
+func peak(m *measurement) float64         { return float64(m.peak) / (1 << 20) }
 
 // print prints the targets, and the table.
 func (r *results) print(w io.Writer) error {
@@ -69,13 +70,16 @@ type pageLine struct {
 	// Until counts the requests by kind until the last taint has changed. All other counts, and the CPUs, are those until
 	// all is quiet.
 	Until map[string]float64 `json:",omitempty"`
-	// The ratios are those of the operator to the floor.
-	WallRatio, P99Ratio, CPURatio measure.Ratio
+	// Equal and Lean are the operator's ratios to the two floors.
+	Equal, Lean ratios
 }
+
+// ratios compare the operator with a floor.
+type ratios struct{ Wall, P99, CPU, ControlPlane measure.Ratio }
 
 func (r *results) lines() []pageLine {
 	var out []pageLine
-	for _, name := range []string{floorName, operatorName} {
+	for _, name := range contestants {
 		for phase := range phaseCount {
 			if len(r.measured[name][phase]) == 0 {
 				continue
@@ -87,7 +91,7 @@ func (r *results) lines() []pageLine {
 			line := pageLine{
 				Nodes: r.nodes, Rules: r.rules, Phase: name + ": " + phaseTitles[phase],
 				Wall: get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
-				ControlPlaneCPU: get(func(m *measurement) float64 { return m.usage.ControlPlane.Seconds() }),
+				ControlPlaneCPU: get(controlPlane),
 				OthersCPU:       get(func(m *measurement) float64 { return m.usage.Others.Seconds() }),
 				Patches:         count(func(q *requests) int { return q.nodePatches }),
 				Refused:         count(func(q *requests) int { return q.refused }),
@@ -104,8 +108,7 @@ func (r *results) lines() []pageLine {
 				}
 			}
 			if name == operatorName {
-				line.WallRatio, line.P99Ratio = r.ratio(phase, wall), r.ratio(phase, p99)
-				line.CPURatio = r.ratio(phase, cpu)
+				line.Equal, line.Lean = r.ratios(phase, equalName), r.ratios(phase, leanName)
 			}
 			out = append(out, line)
 		}
@@ -113,23 +116,29 @@ func (r *results) lines() []pageLine {
 	return out
 }
 
-// ratio compares the operator with the floor.
-func (r *results) ratio(phase int, get func(*measurement) float64) measure.Ratio {
-	return measure.RatioOf(r.series(operatorName, phase, get), r.series(floorName, phase, get))
+// ratio compares the operator with a floor.
+func (r *results) ratio(phase int, floor string, get func(*measurement) float64) measure.Ratio {
+	return measure.RatioOf(r.series(operatorName, phase, get), r.series(floor, phase, get))
+}
+
+func (r *results) ratios(phase int, floor string) ratios {
+	return ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99), CPU: r.ratio(phase, floor, cpu),
+		ControlPlane: r.ratio(phase, floor, controlPlane)}
 }
 
 func table(lines []pageLine) string {
 	b := &strings.Builder{}
-	fmt.Fprintln(b, "| Nodes x rules | Phase | Wall time | x floor | p50 | p99 | x floor | CPU | x floor | Memory | "+
-		"Patches | Refused | Events | Status writes | Other requests | Until the last taint: patches, events, statuses, "+
-		"others | CPU of the control plane | CPU of all others |")
-	fmt.Fprintln(b, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	head := "| Nodes x rules | Phase | Wall time | x equal | x lean | p50 | p99 | x equal | x lean | CPU | x equal | " +
+		"Memory | Patches | Refused | Events | Status writes | Other requests | Until the last taint: patches, events, " +
+		"statuses, others | CPU of the control plane | x equal | CPU of all others |"
+	fmt.Fprintf(b, "%s\n%s|\n", head, strings.Repeat("|---", strings.Count(head, "|")-1))
 	for i := range lines {
 		l := &lines[i]
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.0f ms | %.0f ms | %s | %.1f s | %s | "+
-			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %s | %.1f s | %.1f s |\n",
-			l.Nodes, l.Rules, l.Phase, l.Wall, l.WallRatio, l.P50*1000, l.P99*1000, l.P99Ratio, l.CPU, l.CPURatio,
-			l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.until(), l.ControlPlaneCPU, l.OthersCPU)
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %s | %.0f ms | %.0f ms | %s | %s | %.1f s | %s | "+
+			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %s | %.1f s | %s | %.1f s |\n",
+			l.Nodes, l.Rules, l.Phase, l.Wall, l.Equal.Wall, l.Lean.Wall, l.P50*1000, l.P99*1000, l.Equal.P99, l.Lean.P99,
+			l.CPU, l.Equal.CPU, l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.until(),
+			l.ControlPlaneCPU, l.Equal.ControlPlane, l.OthersCPU)
 	}
 	return b.String()
 }

@@ -15,7 +15,7 @@ import (
 // good are results in which every target is reached: the operator takes as long as the floor, and does what it should.
 func good(nodes, rules int) *results {
 	r := &results{options: &options{nodes: nodes, rules: rules, rounds: 1, heartbeats: 6}}
-	for _, name := range []string{operatorName, floorName} {
+	for _, name := range contestants {
 		var phases []*measurement
 		for phase := range phaseCount {
 			m := &measurement{wall: time.Second, p99: time.Second, usage: measure.Usage{Contestant: time.Second}}
@@ -191,14 +191,16 @@ func TestPaceComplaint(t *testing.T) {
 	}
 }
 
-func TestTheTableHasBothContestants(t *testing.T) {
+func TestTheTableHasAllContestants(t *testing.T) {
 	out := &strings.Builder{}
 	if err := good(100, 1).print(out); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"Targets\n  reached ", "| 100 x 1 | operator: all evidence turns good | 1.0 s | 1.00 | 0 ms | 1000 ms | 1.00 |",
-		"| 100 x 1 | floor: all evidence turns good | 1.0 s | - |", "| 0 MiB | 100 | 0 | 0 | 0 | 0 | 0, 0, 0, 0 | 0.0 s | 0.0 s |\n",
+		"Targets\n  reached ", "| operator: all evidence turns good | 1.0 s | 1.00 | 1.00 | 0 ms | 1000 ms | 1.00 | 1.00 |",
+		"| 100 x 1 | equal-floor: all evidence turns good | 1.0 s | - | - |",
+		"| 100 x 1 | lean-floor: all evidence turns good | 1.0 s | - | - |",
+		"| 0 MiB | 100 | 0 | 0 | 0 | 0 | 0, 0, 0, 0 | 0.0 s | - | 0.0 s |\n",
 	} {
 		if got := out.String(); !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
@@ -208,18 +210,31 @@ func TestTheTableHasBothContestants(t *testing.T) {
 
 func TestTheSyntheticTableHasRatios(t *testing.T) {
 	lines := []pageLine{
-		{Nodes: 10, Rules: 2, Phase: "floor: rules applied", Wall: 2, P99: 1, CPU: 4},
+		{Nodes: 10, Rules: 2, Phase: "equal-floor: rules applied", Wall: 2, P99: 1, CPU: 4},
+		{Nodes: 10, Rules: 2, Phase: "lean-floor: rules applied", Wall: 1, P99: 1, CPU: 4},
 		{Nodes: 10, Rules: 2, Phase: "operator: rules applied", Wall: 3, P99: 2, CPU: 2},
 		{Nodes: 10, Rules: 2, Phase: "operator: failover", Wall: 3},
 	}
 	compare(lines)
 	got := strings.Split(table(lines), "\n")
 	for i, want := range []string{
-		"| 10 x 2 | operator: rules applied | 3.0 s | 1.50 | 0 ms | 2000 ms | 2.00 | 2.0 s | 0.50 |",
-		"| 10 x 2 | operator: failover | 3.0 s | - | 0 ms | 0 ms | - | 0.0 s | - |",
+		"| 10 x 2 | operator: rules applied | 3.0 s | 1.50 | 3.00 | 0 ms | 2000 ms | 2.00 | 2.00 | 2.0 s | 0.50 |",
+		"| 10 x 2 | operator: failover | 3.0 s | - | - | 0 ms | 0 ms | - | - | 0.0 s | - |",
 	} {
-		if !strings.HasPrefix(got[3+i], want) {
-			t.Errorf("got  %s\nwant %s...", got[3+i], want)
+		if !strings.HasPrefix(got[4+i], want) {
+			t.Errorf("got  %s\nwant %s...", got[4+i], want)
 		}
+	}
+}
+
+func TestEachContestantIsFirstInTwoOfSixRounds(t *testing.T) {
+	first, orders := map[string]int{}, map[string]bool{}
+	for round := range 6 {
+		names := order(round)
+		first[names[0]]++
+		orders[strings.Join(names, " ")] = true
+	}
+	if len(orders) != 6 || len(first) != 3 || first[operatorName] != 2 {
+		t.Errorf("%v, %v", orders, first)
 	}
 }

@@ -26,15 +26,15 @@ const (
 	changeEvery = 100 * time.Millisecond
 )
 
-// runSynthetic measures the operator, and the floor where it can do the same, against a synthetic server.
+// runSynthetic measures the operator, and the floors where they can do the same, against a synthetic server.
 func runSynthetic(ctx context.Context, o *options) error {
 	l, stop, err := newLab(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	for _, name := range []string{floorName, operatorName} {
-		if name == floorName && !o.floor {
+	for _, name := range contestants {
+		if name != operatorName && !o.floor {
 			continue
 		}
 		say("%s", name)
@@ -47,20 +47,20 @@ func runSynthetic(ctx context.Context, o *options) error {
 	return o.writeJSON(l.results)
 }
 
-// compare enters the operator's ratios to the floor, for the parts that both have run.
+// compare enters the operator's ratios to the floors, for the parts that they have run, too.
 func compare(lines []pageLine) {
-	floor := map[string]*pageLine{}
+	all := map[string]*pageLine{}
 	for i := range lines {
-		part, isFloor := strings.CutPrefix(lines[i].Phase, floorName+": ")
-		if isFloor {
-			floor[part] = &lines[i]
-		}
+		all[lines[i].Phase] = &lines[i]
 	}
+	ratio := func(a, b float64) measure.Ratio { return measure.RatioOf([]float64{a}, []float64{b}) }
 	for i := range lines {
 		l := &lines[i]
-		if f := floor[strings.TrimPrefix(l.Phase, operatorName+": ")]; f != nil {
-			ratio := func(a, b float64) measure.Ratio { return measure.RatioOf([]float64{a}, []float64{b}) }
-			l.WallRatio, l.P99Ratio, l.CPURatio = ratio(l.Wall, f.Wall), ratio(l.P99, f.P99), ratio(l.CPU, f.CPU)
+		part, isOperator := strings.CutPrefix(l.Phase, operatorName+": ")
+		for name, out := range map[string]*ratios{equalName: &l.Equal, leanName: &l.Lean} {
+			if f := all[name+": "+part]; f != nil && isOperator {
+				*out = ratios{Wall: ratio(l.Wall, f.Wall), P99: ratio(l.P99, f.P99), CPU: ratio(l.CPU, f.CPU)}
+			}
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (l *lab) contest(ctx context.Context, name string) error {
 	part("heartbeats only", func() error { return l.steady(ctx, false) })
 	part("heartbeats, and 10 changes a second", func() error { return l.steady(ctx, true) })
 	part("all nodes listed again", func() error { l.server.Relist(); return l.quiet(ctx) })
-	if name == floorName {
+	if name != operatorName {
 		if err == nil {
 			err = l.clean(ctx)
 		}
@@ -161,7 +161,7 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes 
 
 // apply makes a contestant act.
 func (l *lab) apply(ctx context.Context, name string, p *process) error {
-	if name == floorName {
+	if name != operatorName {
 		return applyFloor(ctx, p.base)
 	}
 	for i := range l.rules {

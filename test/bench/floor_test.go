@@ -1,0 +1,88 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/test/bench/synthetic"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
+	for name, lean := range map[string]bool{equalName: false, leanName: true} {
+		t.Run(name, func(t *testing.T) {
+			server := synthetic.New(&apiextensionsv1.CustomResourceDefinition{})
+			node := build.MakeNode("n1").UID("u1").Obj()
+			node.Annotations = map[string]string{"of": "another"} // a JSON patch adds to a map that is there
+			server.Put("nodes", node)
+			var records atomic.Int32
+			records.Store(-1)
+			server.Patched = func(node *corev1.Node) { records.Store(int32(len(node.Annotations) - 1)) }
+			var compressed atomic.Bool
+			listener := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Accept-Encoding") != "" {
+					compressed.Store(true)
+				}
+				server.ServeHTTP(w, r)
+			}))
+			f, err := newFloor(&rest.Config{Host: listener.URL, // client-go's transport without TLS always asks for compression
+				TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, 2, lean)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address, err := cluster.FreeAddress()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer listener.Close()
+			defer cancel() // before, since the server waits for the watch to end
+			ended := make(chan error, 1)
+			go func() { ended <- f.run(ctx, address) }()
+			apply := func() error { return applyFloor(ctx, "http://"+address) }
+			if err := cluster.Poll(ctx, time.Minute, apply); err != nil {
+				t.Fatal(err)
+			}
+			wantRecords, wantEvents := int32(2), 1
+			if lean {
+				wantRecords, wantEvents = 0, 0
+			}
+			if err := cluster.Poll(ctx, time.Minute, func() error {
+				if n, events := records.Load(), server.Counts().Events; n != wantRecords || events < wantEvents {
+					return fmt.Errorf("%d records and %d events, want %d and %d", n, events, wantRecords, wantEvents)
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if lean && (len(f.events) > 0 || server.Counts().Events > 0) {
+				t.Error("it sends events")
+			}
+			if compressed.Load() {
+				t.Error("it asks for compressed answers")
+			}
+			limit := f.sink.RESTClient().GetRateLimiter()
+			if limit.QPS() != operator.EventsPerSecond {
+				t.Errorf("%v events a second", limit.QPS())
+			}
+		})
+	}
+}
