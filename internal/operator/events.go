@@ -31,8 +31,10 @@ import (
 )
 
 const (
-	// EventsPerSecond and EventsBurst limit the requests: in a burst, events must not delay the writes of taints.
-	EventsPerSecond, EventsBurst = 100, 50
+	// EventsPerSecond limits the requests: in a burst, events must not delay the writes of taints.
+	EventsPerSecond = 100
+	// EventsBurst is the number of requests that may come at once.
+	EventsBurst = 50
 	// QueuedEvents is the length of the queue.
 	QueuedEvents = 5000
 	// knownEvents is the number of events that are remembered to count repeats.

@@ -42,8 +42,8 @@ import (
 )
 
 // floor is the bare loop: it watches nodes with the operator's decoder, and sends one patch for each whose taints are
-// not as its conditions have it. The equal floor also writes a record for each taint, as long as the operator's, and one
-// event. It never reads a record; it could not be used for anything.
+// not as its conditions have it. The equal floor also writes a record for each taint, as long as the operator's, and
+// one event. It never reads a record; it could not be used for anything.
 type floor struct {
 	config   *rest.Config
 	client   kubernetes.Interface
@@ -88,8 +88,8 @@ func floorMain(args []string) error {
 	return f.run(ctx, *address)
 }
 
-// newFloor returns a floor whose requests are like the operator's: it asks for uncompressed answers, and its events have
-// a client of their own with the operator's limits.
+// newFloor returns a floor whose requests are like the operator's: it asks for uncompressed answers, and its events
+// have a client of their own with the operator's limits.
 func newFloor(config *rest.Config, pairs int, lean bool) (*floor, error) {
 	config = withProtobuf(config)
 	config.DisableCompression = true

@@ -1,10 +1,11 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench measures the operator against two floors: bare loops that watch nodes and send one patch each. All run as processes of their own, one after the other, on the same nodes of the same local etcd and API server. What
-// they do is counted by others: by the API server's audit log, by a watch of the bench, and by the kernel.
+// Command bench measures the operator against two floors: bare loops that watch nodes and send one patch each. All run
+// as processes of their own, one after the other, on the same nodes of the same local etcd and API server. What they do
+// is counted by others: by the API server's audit log, by a watch of the bench, and by the kernel.
 //
-// "bench floor" is the bare loop itself. docs/performance.md says what is measured and how.
+// "bench floor" is a bare loop itself. docs/performance.md says what is measured and how.
 package main
 
 import (
@@ -124,8 +125,8 @@ func run(o *options) (err error) {
 	return results.print(os.Stdout)
 }
 
-// order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is less
-// warm, and the last one that has more history.
+// order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is
+// less warm, and the last one that has more history.
 func order(round int) []string {
 	first := round / 2 % len(contestants)
 	out := append(slices.Clone(contestants[first:]), contestants[:first]...)
