@@ -14,7 +14,7 @@ import (
 
 // good are results in which every target is reached: the operator takes as long as the floor, and does what it should.
 func good(nodes, rules int) *results {
-	r := &results{options: &options{nodes: nodes, rules: rules, rounds: 1, heartbeats: 6}}
+	r := &results{options: &options{nodes: nodes, rules: rules, rounds: 6, heartbeats: 6}}
 	for _, name := range contestants {
 		var phases []*measurement
 		for phase := range phaseCount {
@@ -38,7 +38,9 @@ func good(nodes, rules int) *results {
 			}
 			phases = append(phases, m)
 		}
-		r.add(name, phases)
+		for range r.rounds { // all alike
+			r.add(name, phases)
+		}
 	}
 	return r
 }
@@ -53,12 +55,20 @@ func TestVerdict(t *testing.T) {
 		"all is reached": {},
 		"slow, which is timed": {
 			change: func(o [phaseCount][]*measurement) {
-				o[turnedTrue][0].wall, o[turnedFalse][0].p99 = 1301*time.Millisecond, 2*time.Second
+				o[turnedTrue][0].wall, o[turnedFalse][0].p99 = 1101*time.Millisecond, 2*time.Second
 			},
 			notReached: []string{"wall time", "p99"},
 		},
 		"exactly as long as it may take": {
-			change: func(o [phaseCount][]*measurement) { o[applied][0].wall = 1300 * time.Millisecond },
+			change: func(o [phaseCount][]*measurement) { o[applied][0].wall = 1100 * time.Millisecond },
+		},
+		"one round of six that is slow does not decide": {
+			change: func(o [phaseCount][]*measurement) {
+				slow := *o[applied][5]
+				slow.wall = 2 * time.Second
+				o[applied][5] = &slow
+			},
+			notReached: []string{"undecided: wall time"},
 		},
 		"memory that grows with each burst": {
 			change:     func(o [phaseCount][]*measurement) { o[applied][0].peak, o[turnedFalse][0].peak = 100, 120 },
@@ -77,7 +87,7 @@ func TestVerdict(t *testing.T) {
 			notReached: []string{"a restart"}, wantsMissed: true,
 		},
 		"busy with heartbeats": {
-			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.Contestant = 2 * time.Second },
+			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.Contestant = 1201 * time.Millisecond },
 			notReached: []string{"CPU for heartbeats"},
 		},
 		"one patch too many": {
@@ -136,7 +146,10 @@ func TestVerdict(t *testing.T) {
 			var got []string
 			missed := false
 			for _, target := range r.targets() {
-				if !target.Reached {
+				switch {
+				case target.Undecided:
+					got = append(got, "undecided: "+target.Title)
+				case !target.Reached:
 					got = append(got, target.Title)
 					missed = missed || target.Counted
 				}

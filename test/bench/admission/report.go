@@ -52,7 +52,7 @@ func targets(all results) []measure.Target {
 		}
 		ratio := measure.RatioOf(is.cpu, floor.cpu)
 		out = append(out, measure.Target{Title: fmt.Sprintf("%s, at most %g x", t.title, t.most), Detail: ratio.String(),
-			Reached: ratio.Median > 0 && ratio.Median <= t.most, Undecided: ratio.Least <= t.most && ratio.Median > t.most})
+			Reached: ratio.Median > 0 && ratio.Median <= t.most, Undecided: ratio.Low <= t.most && ratio.Median > t.most})
 	}
 	return out
 }

@@ -36,8 +36,12 @@ func Median(values []float64) float64 {
 
 // Ratio is a ratio to the floor, or zero if there is none.
 type Ratio struct {
-	// Median is the ratio of the medians. Least and Most are those of a round.
-	Median, Least, Most float64
+	// Median is the median of the rounds' ratios.
+	Median float64
+	// Low and High bound the median with a confidence of at least 95 %, or are the least and the greatest ratio of fewer
+	// than six rounds, with which no bounds have that confidence.
+	Low, High float64
+	Rounds    int
 }
 
 // RatioOf compares two series, round by round.
@@ -48,19 +52,43 @@ func RatioOf(a, b []float64) Ratio {
 			each = append(each, a[i]/b[i])
 		}
 	}
-	if len(each) == 0 || Median(b) == 0 {
+	n := len(each)
+	if n == 0 {
 		return Ratio{}
 	}
-	return Ratio{Median: Median(a) / Median(b), Least: slices.Min(each), Most: slices.Max(each)}
+	slices.Sort(each)
+	out := max(0, outside(n)-1)
+	return Ratio{Median: Median(each), Low: each[out], High: each[n-1-out], Rounds: n}
 }
 
-// String returns the ratio of the medians and, after several rounds, the others in parentheses.
+// outside returns the rank of the lower bound of a median of n values, or 0 if they are too few. By the sign test, a
+// median is below the value of rank k with the probability that fewer than k of n tosses of a coin show heads.
+func outside(n int) (rank int) {
+	tail, term := 0.0, math.Pow(0.5, float64(n))
+	for i := range n {
+		if tail += term; 2*tail > 0.05 {
+			return i
+		}
+		term *= float64(n-i) / float64(i+1)
+	}
+	return n
+}
+
+// Compare reports whether the ratio is at most as great as it may be, or whether the rounds do not decide that.
+func (r Ratio) Compare(most float64) (reached, undecided bool) {
+	if outside(r.Rounds) == 0 || r.Low <= most && most < r.High {
+		return false, true
+	}
+	return r.High <= most, false
+}
+
+// String returns the median and, after several rounds, its bounds in parentheses.
 func (r Ratio) String() string {
 	switch {
 	case r == Ratio{}:
 		return "-"
-	case r.Least == r.Most:
+	case r.Low == r.High:
 		return fmt.Sprintf("%.2f", r.Median)
 	}
-	return fmt.Sprintf("%.2f (%.2f-%.2f)", r.Median, r.Least, r.Most)
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", r.Median, r.Low, r.High)
 }

@@ -58,14 +58,36 @@ func TestMedian(t *testing.T) {
 }
 
 func TestRatioOf(t *testing.T) {
+	twelve, one := []float64{9, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12}, []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 	for want, series := range map[string][2][]float64{
-		"1.50 (0.50-3.00)": {{3, 1, 9}, {2, 2, 3}},
-		"1.50 (0.25-1.50)": {{3, 1, 5}, {2, 4, 0}}, // a round with nothing to compare with is left out
-		"1.50":             {{3}, {2}},
-		"-":                {{3, 3}, {0, 0}},
+		"1.50 (0.50-3.00)":  {{3, 1, 9}, {2, 2, 3}},
+		"1.00 (0.50-4.00)":  {{1, 4, 100}, {2, 1, 100}}, // the ratio of the medians is 2
+		"0.88 (0.25-1.50)":  {{3, 1, 5}, {2, 4, 0}},     // a round with nothing to compare with is left out
+		"1.50":              {{3}, {2}},
+		"-":                 {{3, 3}, {0, 0}},
+		"3.50 (1.00-6.00)":  {twelve[1:7], one}, // with 96.9 %
+		"6.50 (3.00-10.00)": {twelve, one},      // with 96.1 %
 	} {
 		if got := RatioOf(series[0], series[1]).String(); got != want {
 			t.Errorf("%v: %s, want %s", series, got, want)
+		}
+	}
+}
+
+func TestRoundsDecideOnlyIfTheBoundsAreOnOneSide(t *testing.T) {
+	for name, test := range map[string]struct {
+		ratio              Ratio
+		reached, undecided bool
+	}{
+		"below":             {Ratio{Low: 1, High: 1.1, Rounds: 6}, true, false},
+		"exactly":           {Ratio{Low: 1.2, High: 1.2, Rounds: 6}, true, false},
+		"above":             {Ratio{Low: 1.21, High: 1.3, Rounds: 6}, false, false},
+		"on both sides":     {Ratio{Low: 1, High: 1.3, Rounds: 12}, false, true},
+		"of too few rounds": {Ratio{Low: 1, High: 1, Rounds: 5}, false, true},
+		"of none":           {Ratio{}, false, true},
+	} {
+		if reached, undecided := test.ratio.Compare(1.2); reached != test.reached || undecided != test.undecided {
+			t.Errorf("%s: %v, %v", name, reached, undecided)
 		}
 	}
 }
