@@ -57,8 +57,9 @@ true
 {{- ternary (omit .Values.securityContext "runAsUser" "runAsGroup") .Values.securityContext .Values.openshift.enabled | toYaml }}
 {{- end }}
 
+{{/* The name is the same under an alias and nameOverride: the operator and the plugin find the pods by it. */}}
 {{- define "nodegate.instanceLabels" -}}
-app.kubernetes.io/name: {{ include "nodegate.name" . }}
+app.kubernetes.io/name: nodegate
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
