@@ -31,6 +31,8 @@ SEEDS ?= 1000
 ARGS ?=
 # Seconds that the demo stays up when it is done; empty: until Ctrl-C.
 DEMO_WAIT ?=
+# Set to 1 to open the dashboard of the demo's cluster.
+DASHBOARD ?=
 # The size of "bench".
 NODES ?= 1000
 RULES ?= $(if $(SYNTHETIC),10,1)
@@ -100,9 +102,9 @@ clean: ## Remove what was built here; the caches of Go and of the assets stay.
 ##@ See it work
 
 .PHONY: demo
-demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0 ends by itself, ARGS=-admission shows more.
-	@$(WITH_ASSETS) $(GO) build $(SHIPPED) -o bin/demo/ ./cmd/manager ./test/demo && \
-		NODEGATE_BIN="$(CURDIR)/bin/demo" DEMO_WAIT="$(DEMO_WAIT)" bin/demo/demo $(ARGS)
+demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0, DASHBOARD=1, ARGS=-admission.
+	@$(WITH_ASSETS) $(GO) build $(SHIPPED) -o bin/demo/ ./cmd/manager $(if $(DASHBOARD),./cmd/kubectl-nodegate) ./test/demo && \
+		NODEGATE_BIN="$(CURDIR)/bin/demo" DEMO_WAIT="$(DEMO_WAIT)" bin/demo/demo $(if $(DASHBOARD),-dashboard) $(ARGS)
 
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.

@@ -66,13 +66,17 @@ func (p *plugin) dashboard(ctx context.Context, c *input.Cluster, noBrowser bool
 	}
 	go live.Run(ctx) // a request that hangs must not keep Ctrl-C from ending the plugin
 	return dashboard.NewServer(live).Serve(ctx, func(url string) {
+		defer fmt.Fprintln(p.streams.Out, "The dashboard runs until Ctrl-C.")
 		if noBrowser {
 			fmt.Fprintf(p.streams.Out, "Open this address, which works once: %s\n", url)
-		} else if err := browse(ctx, url); err != nil {
-			fmt.Fprintf(p.streams.ErrOut, "warning: no browser could be opened: %v\n", err)
-			fmt.Fprintf(p.streams.Out, "Open this address, which works once: %s\n", url)
+			return
 		}
-		fmt.Fprintln(p.streams.Out, "The dashboard runs until Ctrl-C.")
+		go func() { // some openers are the browser itself, and end with it
+			if err := browse(ctx, url); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(p.streams.ErrOut, "warning: no browser could be opened: %v\n", err)
+				fmt.Fprintf(p.streams.Out, "Open this address, which works once: %s\n", url)
+			}
+		}()
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// TestDemo runs the demo as "make demo ARGS=-admission" does, with a control plane of its own: once to its end. Then it
-// runs the demo as "make demo" does, and interrupts it right after its beginning.
+// TestDemo runs the demo as "make demo ARGS=-admission DASHBOARD=1" does, with a control plane of its own: once to its
+// end. Then it runs the demo as "make demo" does, and interrupts it right after its beginning.
 func TestDemo(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "demo")
 	cluster.Must(t, cluster.Build(t.Context(), binary, "./test/demo"))
@@ -32,8 +32,9 @@ func TestDemo(t *testing.T) {
 		says        []string
 	}{
 		{
-			name: "stays until Ctrl-C", args: []string{"-admission"}, interruptAt: "Ctrl-C stops everything",
+			name: "stays until Ctrl-C", args: []string{"-admission", "-dashboard"}, interruptAt: "Ctrl-C stops everything",
 			says: []string{
+				"Open this address, which works once: http://127.0.0.1:",
 				"10 nodes: CNI not ready, held, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
 				"export KUBECONFIG=", "kubectl get nodereadinessrules",

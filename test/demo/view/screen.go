@@ -65,6 +65,9 @@ func newScreen(w io.Writer, terminal, colored bool, width func() int, now func()
 	return &Screen{w: w, terminal: terminal, color: colored, width: width, now: now, began: now()}
 }
 
+// Terminal reports whether a person looks at it.
+func (s *Screen) Terminal() bool { return s.terminal }
+
 // Step says what comes next. It stands above the table from then on.
 func (s *Screen) Step(format string, args ...any) {
 	s.mu.Lock()
