@@ -114,6 +114,10 @@ var _ = Describe("cleanup", func() {
 		Expect(other.Client.Get(ctx, keyOf("stranded"), n)).To(Succeed())
 		Expect(keys(n)).To(BeEmpty())
 		Expect(n.Annotations).To(BeEmpty())
+
+		c = calling("")
+		Expect(run(ctx, c.plugin, []string{"suggest", "--kubeconfig", other.Kubeconfig()})).To(Equal(0), c.err.String())
+		Expect(c.err.String()).To(ContainSubstring("note: the cluster does not have the CRD NodeReadinessRule"))
 	})
 
 	It("waits for a policy that has just been deleted", func(ctx context.Context) {

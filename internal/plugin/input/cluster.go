@@ -231,8 +231,8 @@ func Explain(err error, doing string) error {
 	case clientcmd.IsEmptyConfig(err):
 		return fmt.Errorf("%s: no cluster is configured: set KUBECONFIG, --kubeconfig or --server", doing)
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%s: the server does not have the CRD NodeReadinessRule: install Nodegate, or choose another "+
-			"cluster with --context", doing)
+		hint = "the server does not have the CRD NodeReadinessRule: install Nodegate, or choose another cluster with " +
+			"--context: "
 	case apierrors.IsNotFound(err):
 		return err // it names the kind and the object, as kubectl does
 	case apierrors.IsForbidden(err):
