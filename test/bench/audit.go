@@ -54,11 +54,17 @@ type requests struct {
 	statusWrites         int
 	ruleWrites           int // finalizers
 	other                map[string]int
-	all                  int                    // but watches, and the looks for other controllers
+	all                  int                    // but watches, and what is asked for from time to time
 	latest               string                 // of all
 	statusTimes          map[string][]time.Time // rule by rule
 	received             map[string][]time.Time // by kind
 	failed               map[string]int         // by what was asked for and the answer
+}
+
+// periodic reports whether a replica sends the request from time to time, idle or not: every ten seconds it looks for
+// other controllers, and every five it reads the version of the API server's data.
+func periodic(what, uri string) bool {
+	return what == "list leases" || what == "list nodes" && strings.HasSuffix(uri, "?limit=1")
 }
 
 // count adds a request.
@@ -68,8 +74,8 @@ func (r *requests) count(e *auditv1.Event) {
 	}
 	object, code := ptr.Deref(e.ObjectRef, auditv1.ObjectReference{}), ptr.Deref(e.ResponseStatus, metav1.Status{}).Code
 	resource := strings.TrimSuffix(object.Resource+"/"+object.Subresource, "/")
-	if e.Verb == "list" && resource == "leases" && code < 400 {
-		return // every ten seconds each replica looks for other controllers, idle or not
+	if code < 400 && periodic(e.Verb+" "+resource, e.RequestURI) {
+		return
 	}
 	r.all, r.latest = r.all+1, fmt.Sprintf("%s %s %s", e.Verb, resource, object.Name)
 	if code >= 400 {

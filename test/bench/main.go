@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -105,7 +106,7 @@ func run(o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 
-	before := measure.LoadAverage()
+	before, stolen := measure.LoadAverage(), measure.Stolen()
 	results := &results{options: o}
 	for round := range o.rounds {
 		for _, name := range order(round) {
@@ -117,12 +118,22 @@ func run(o *options) (err error) {
 			results.add(name, phases)
 		}
 	}
-	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s); %s, load average %.2f before and %.2f after\n\n",
-		o.nodes, o.rules, o.rounds, measure.Machine(), before, measure.LoadAverage())
+	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s), commit %s; %s, load average %.2f before and %.2f after, "+
+		"%s of CPU stolen\n\n", o.nodes, o.rules, o.rounds, commit(ctx), measure.Machine(), before, measure.LoadAverage(),
+		measure.Stolen()-stolen)
 	if err := o.writeJSON(results.lines()); err != nil {
 		return err
 	}
 	return results.print(os.Stdout)
+}
+
+// commit returns the commit of the checkout, and whether it has changes.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--dirty", "--match=").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is

@@ -68,6 +68,12 @@ func LoadAverage() float64 {
 	return 0
 }
 
+// Stolen returns the CPU time that the host has given to other machines.
+func Stolen() time.Duration {
+	stat, _ := proc.Stat()
+	return seconds(stat.CPUTotal.Steal)
+}
+
 // Meter measures CPU time from one moment to another.
 type Meter struct {
 	pids   []int // the contestant, this process, then API server and etcd
