@@ -128,7 +128,9 @@ func (n *subject) open() {
 	if remember && completes {
 		n.d.Marked, n.d.Opened = true, true
 	}
-	n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false
+	if remember { // else nothing would say that the start has ended
+		n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false
+	}
 	n.rec.Counted = n.rec.Counted && n.rec.Released.IsZero() // released says it as well
 	n.rec.Booted()
 	n.endClaim()

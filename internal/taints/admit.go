@@ -52,7 +52,7 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 		}
 		record := nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(*rule.Taint),
 			Since: metav1.NewTime(since)}.Encode()
-		if sizeOf(annotations)+len(rule.RecordKey())+len(record) > maxAnnotations {
+		if sizeOf(annotations)+len(rule.RecordKey())+len(record) > MaxAnnotations {
 			continue // the API server would refuse the request
 		}
 		annotations[rule.RecordKey()] = record

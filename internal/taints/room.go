@@ -4,14 +4,16 @@
 package taints
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/internal/state"
 )
 
-// maxAnnotations is how many bytes the keys and values of all annotations of an object may have together. It is
-// TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation.
-const maxAnnotations = 256 << 10
+// MaxAnnotations is how many bytes the keys and values of all annotations of an object may have together. It is
+// TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation. Only tests change it.
+var MaxAnnotations = 256 << 10
 
 func sizeOf(annotations map[string]string) int {
 	n := 0
@@ -19,6 +21,14 @@ func sizeOf(annotations map[string]string) int {
 		n += len(key) + len(value)
 	}
 	return n
+}
+
+// Fit reports whether the API server accepts a node's annotations if others are added.
+func Fit(annotations, added map[string]string) bool {
+	all := map[string]string{}
+	maps.Copy(all, annotations)
+	maps.Copy(all, added)
+	return sizeOf(all) <= MaxAnnotations
 }
 
 // fit takes from the wanted annotations what the API server would not accept on this node. Otherwise it would refuse
@@ -29,7 +39,7 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 	if !out.copied { // nothing is added
 		return
 	}
-	over := sizeOf(out.values) - maxAnnotations
+	over := sizeOf(out.values) - MaxAnnotations
 	steps := []func(*state.Decision) int{
 		func(d *state.Decision) int {
 			key, record := d.Rule.RecordKey(), d.Record.Short()

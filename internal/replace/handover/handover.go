@@ -29,6 +29,7 @@ import (
 	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // # How a node is handed over for replacement
@@ -212,7 +213,7 @@ func (h *Handover) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !sources.PartOfNode(&p) }) {
 		return false, nil
 	}
-	act := func() error { return h.mark(ctx, compiled, node) }
+	var act func() error
 	how := "set the annotation that marks it"
 	method := compiled.Spec.Timeout.Replace.MethodOrDefault()
 	if method == v1alpha1.ReplaceMethodNodeClaim {
@@ -222,6 +223,12 @@ func (h *Handover) handOver(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		}
 		act = func() error { return h.deleteClaim(ctx, claim) }
 		how = "deleted its NodeClaim " + claim.GetName()
+	} else {
+		marks := marksOf(compiled, node)
+		if !taints.Fit(node.Annotations, marks) {
+			return false, fmt.Errorf("marking node %q: its annotations are full", node.Name)
+		}
+		act = func() error { return h.mark(ctx, node, marks) }
 	}
 	if !h.Expired(ctx, node, compiled) {
 		return false, nil
@@ -299,15 +306,19 @@ func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
 	return record.Handed
 }
 
-// mark sets the annotation on the node, unless the node has changed since it was read. The same write names the
-// annotation in the rule's record, so that the node controller removes it when the node does not qualify any more.
-func (h *Handover) mark(ctx context.Context, compiled *ruleset.Rule, node *corev1.Node) error {
+// marksOf returns the annotation that marks the node, and the rule's record, which names that annotation, so that the
+// node controller removes it when the node does not qualify any more.
+func marksOf(compiled *ruleset.Rule, node *corev1.Node) map[string]string {
 	a := compiled.Spec.Timeout.Replace.Annotation
 	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
 	record.Mark, record.Handed = replace.MarkOf(compiled), true
+	return map[string]string{a.Key: a.ValueOrDefault(), compiled.RecordKey(): record.Encode()}
+}
+
+// mark sets the annotations on the node, unless the node has changed since it was read.
+func (h *Handover) mark(ctx context.Context, node *corev1.Node, marks map[string]string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": node.UID,
-		"resourceVersion": node.ResourceVersion, "annotations": map[string]string{a.Key: a.ValueOrDefault(),
-			compiled.RecordKey(): record.Encode()}}})
+		"resourceVersion": node.ResourceVersion, "annotations": marks}})
 	if err != nil {
 		return err
 	}
