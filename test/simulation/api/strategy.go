@@ -179,6 +179,13 @@ func (s *Server) validate(r *Request, obj metav1.Object) error {
 	if !ok {
 		return nil
 	}
+	size := 0
+	for key, value := range node.Annotations {
+		size += len(key) + len(value)
+	}
+	if size > MaxAnnotations {
+		return invalid(r, "metadata.annotations", "too long")
+	}
 	seen := map[corev1.Taint]bool{}
 	for _, t := range node.Spec.Taints {
 		id := corev1.Taint{Key: t.Key, Effect: t.Effect}
@@ -190,6 +197,10 @@ func (s *Server) validate(r *Request, obj metav1.Object) error {
 	}
 	return nil
 }
+
+// MaxAnnotations is how many bytes the annotations of a node may take. A real server accepts 256 KiB, which would make
+// stories slow.
+const MaxAnnotations = 4 << 10
 
 // unlisted is where a value is none of the enum that its schema has; empty, if there is no such place.
 func unlisted(schema *structuralschema.Structural, value any, at string) string {

@@ -83,7 +83,7 @@ func (m *Model) adds(r *Request, before, sent, stored *node) {
 func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, v *View) {
 	name, has := of.Metadata.Name, stored.Metadata.Annotations[of.key()]
 	must := m.claims(r, before, sent, of, v)
-	if must == unknown {
+	if must == unknown || m.node(stored.Metadata.UID).full { // there may be no room for the record
 		return
 	}
 	if must == no {

@@ -15,7 +15,7 @@ import (
 //nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	if r.Spec.MaxUnavailable == nil || v.override(shown) == "Hold" || m.inService(shown, r) != yes ||
-		shown.Spec.Unschedulable || v.edited(r, 0) {
+		shown.Spec.Unschedulable || v.edited(r, 0) || m.hasFull(r, v) {
 		return false
 	}
 	claimed, all := 0, 0

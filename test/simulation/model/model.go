@@ -44,8 +44,8 @@ type View struct {
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed", "completes",
 	"denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed", "left", "lifted", "limit",
-	"marked", "marker", "opened", "ours", "overruled", "places", "published", "replaces", "room", "spared", "spares",
-	"stands", "status", "taints", "value", "watched", "windows"}
+	"marked", "marker", "opened", "ours", "overruled", "places", "published", "replaces", "room", "roomless", "spared",
+	"spares", "stands", "status", "taints", "value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -76,6 +76,7 @@ type nodeHistory struct {
 	occupied bool                // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time           // when it last had a NoExecute taint
 	gone     bool                // it was deleted
+	full     bool                // its annotations have had little room
 	guarded  bool                // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
@@ -125,6 +126,7 @@ type ruleHistory struct {
 	last    *rule
 	gone    bool      // it was deleted without a finalizer
 	removed time.Time // when its finalizer was removed; admission may claim a moment longer
+	full    bool      // it has selected a node whose annotations have had little room
 	places  []place   // of deleted nodes, since the last edit
 	fields  int64     // the generation of which the fields were noted
 }
@@ -154,6 +156,7 @@ func (m *Model) check(predicate string, ok bool, format string, args ...any) {
 func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h := m.node(uid)
 	h.boot, h.booted, h.bootID = at, m.now(), bootID
+	h.full = h.full || len(bootID) > 64 // its record does not show it
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {
 			u := h.under(uid)

@@ -44,8 +44,10 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.keeps(was, is)
 	for r := range each[rule](v.Rules) {
 		m.frozen(was, is, r, v)
-		m.stands(was, is, r, v)
-		if m.rules[r.Metadata.UID] != nil && shown != nil {
+		if !h.full { // its records may not change
+			m.stands(was, is, r, v)
+		}
+		if m.rules[r.Metadata.UID] != nil && shown != nil && !h.full {
 			m.moveUnder(was, is, shown, r, v)
 		}
 	}
@@ -331,7 +333,8 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
 		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
 		// It was removed by hand before the rule was edited.
-		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID]) && !shown.has(shown.claim(r.Metadata.UID)):
+		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID] || shown.Metadata.DeletionTimestamp != nil) &&
+			!shown.has(shown.claim(r.Metadata.UID)):
 		return
 	case v.edited(r, 0), shown.record(r.Metadata.UID).Passed,
 		v.override(shown) == "" && m.node(shown.Metadata.UID).under(r.Metadata.UID).forced: // there may be no room

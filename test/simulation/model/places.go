@@ -59,8 +59,8 @@ func (m *Model) vacates(v *View) {
 	}
 }
 
-// OldLists notes that a process may have read a status of rules that is older than what was settled.
-func (m *Model) OldLists() {
+// Served notes that another CRD is served: under a foreign one, rules have no limit, and deleted nodes keep no place.
+func (m *Model) Served() {
 	for _, rh := range m.rules {
 		rh.places = nil
 	}

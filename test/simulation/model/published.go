@@ -122,7 +122,8 @@ func (m *Model) restPublished(n *node, v *View) {
 // publishedBy: the condition of a type on a node says what the rule that publishes it says.
 func (m *Model) publishedBy(n *node, c *condition, t string, by []*rule, v *View) {
 	switch {
-	case len(by) > 1:
+	case len(by) > 1, len(by) == 1 && n.Metadata.DeletionTimestamp != nil: // it gets nothing new
+	case len(by) == 1 && m.node(n.Metadata.UID).full: // its record may have no room for the name
 	case len(by) == 0:
 		m.check("published", c.Type == "", "node %s has condition %s, which no rule publishes", n.Metadata.Name, t)
 	case by[0].Spec.Suspend:

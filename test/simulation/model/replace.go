@@ -156,7 +156,8 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		}
 	}
 	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
-	m.check("replaces", row <= mostInARow, "rule %s hands over %d nodes, and none became ready", name, row)
+	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
+		row)
 }
 
 // marksReplaced judges a write that hands a node over: it was intended, and the node is as it must be.
@@ -239,21 +240,21 @@ func (v *View) claimOf(n *node) *claim {
 // restReplaced: nodes that were released are not marked any more, and where the limits leave room, no node waits.
 func (m *Model) restReplaced(r *rule, v *View) {
 	h := m.rules[r.Metadata.UID]
-	if h == nil || r.Spec.Suspend || v.frozen(r) != "" {
+	if h == nil || r.Spec.Suspend || v.frozen(r) != "" || m.hasFull(r, v) {
 		return
 	}
 	replaces := r.Spec.Timeout.Action == "Replace"
 	for n := range each[node](v.Nodes) {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
-		if marked && handed && n.record(r.Metadata.UID).Handed {
+		if marked && handed && n.record(r.Metadata.UID).Handed && n.Metadata.DeletionTimestamp == nil {
 			m.check("replaces", replaces && !claims && !v.staysWith(n, r), "node %s is still marked for replacement by rule %s",
 				n.Metadata.Name, r.Metadata.Name)
 		}
 		if claims {
 			marked = v.claimOf(n) == nil
 		}
-		if replaces && !marked && m.waitsForReplacement(n, r, v) {
+		if replaces && !marked && n.Metadata.DeletionTimestamp == nil && m.waitsForReplacement(n, r, v) {
 			but := n.Metadata.UID
 			if n.record(r.Metadata.UID).Handed {
 				but = "" // to mark it again counts

@@ -56,11 +56,9 @@ func (m *Model) restStarts(v *View) {
 		there[n.Metadata.UID] = n
 	}
 	for r := range each[rule](v.Rules) {
-		name, rule, most := r.Metadata.Name, r.Metadata.UID, 0
-		if rules[name] > 1 {
-			continue
-		}
+		name, rule, most, full := r.Metadata.Name, r.Metadata.UID, 0, false
 		for uid, h := range m.nodes {
+			full = full || h.full && h.rules[rule] != nil // without a record, a start is counted again after a restart
 			most += h.under(rule).records
 			n := there[uid]
 			if n == nil || n.record(rule).started() || h.under(rule).unmatched || // then it may never have had a record
@@ -68,11 +66,17 @@ func (m *Model) restStarts(v *View) {
 				most++
 			}
 		}
-		m.Starts[name] = most
+		if rules[name] == 1 && !full {
+			m.Starts[name] = most
+		}
 	}
 }
 
 func (m *Model) restNode(n *node, v *View) {
+	if m.node(n.Metadata.UID).full {
+		m.restFull(n, v)
+		return
+	}
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
@@ -211,6 +215,9 @@ func (m *Model) restRule(r *rule, v *View) {
 	}
 	m.check("gone", r.Metadata.DeletionTimestamp == nil, "rule %s is deleted, and still there", name)
 	if r.Metadata.DeletionTimestamp != nil {
+		return
+	}
+	if m.hasFull(r, v) {
 		return
 	}
 	matched, held := 0, 0
@@ -362,7 +369,7 @@ func (m *Model) room(r *rule, v *View) {
 		switch {
 		case n.claim(r.Metadata.UID) != "":
 			claimed += u.place(n)
-		case !counts || n.Spec.Unschedulable:
+		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
 		case m.inService(n, r) != yes:
 		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
 			open = append(open, n)

@@ -42,5 +42,11 @@ func init() {
 		}`, "places"},
 		{"8: a place is kept for a minute", `s.limit.deletedAt.Add(placeKept)`,
 			`s.limit.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
+		{"the end of the start of a node that is deleted is forgotten", `if remember { // else`,
+			`if MUTANT || remember { // else`, "starts"},
+		{"nodes are marked for which annotations have no room", `!taints.Fit(node.Annotations, marks)`,
+			`!MUTANT && !taints.Fit(node.Annotations, marks)`, "quiescence"},
+		{"first lists are of any age", `options.ResourceVersion == "0" {`, `options.ResourceVersion == "0" && !MUTANT {`,
+			"limit|published|starts|places|left|status"},
 	}...)
 }

@@ -16,6 +16,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/controller/node"
+	"github.com/nodegate/nodegate/internal/watch"
 	"github.com/nodegate/nodegate/test/simulation/api"
 )
 
@@ -82,7 +84,7 @@ type store struct {
 	listed   bool
 	cut      bool       // it has to list again
 	resumes  bool       // it has to connect again, and brings nothing meanwhile
-	oldest   int64      // the version of the first list; 0: the present one
+	oldest   int64      // the version of a first list of any age; 0: the present one
 	follows  *following // of pods
 	at       int64      // the version up to which it knows
 	cuts     int
@@ -111,13 +113,13 @@ func newStore(kind api.Kind, selects func(*api.Object) bool) *store {
 	return &store{kind: kind, selects: selects, objects: map[string]*api.Object{}}
 }
 
-// newStore is a store whose first list may be older than what the former process had seen.
+// newStore is a store whose first list an API server answers that may be behind what the former process had seen.
 func (r *Replica) newStore(kind api.Kind, selects func(*api.Object) bool) *store {
 	s := newStore(kind, selects)
 	if r.oldest > 0 {
 		s.oldest = r.oldest
 		if former := r.former[kind]; former > s.oldest && r.server.Newer(kind, s.oldest) {
-			r.World.Met("a list is older than what the former process had seen", string(kind))
+			r.World.Met("an API server is behind what the former process had seen", string(kind))
 		}
 	}
 	return s
@@ -192,7 +194,7 @@ func (s *store) apply(before, after *api.Object) {
 func (s *store) relist(server *api.Server) {
 	objects, version := server.List(s.kind)
 	first := !s.listed
-	if first && s.oldest > 0 {
+	if first && s.oldest > 0 && anyAge() {
 		objects, version = server.ListAt(s.kind, s.oldest), s.oldest
 	}
 	s.listed, s.cut, s.resumes, s.at, s.cuts = true, false, false, version, server.Cuts()
@@ -219,6 +221,19 @@ func (s *store) relist(server *api.Server) {
 			s.synced()
 		}
 	}
+}
+
+// anyAge reports whether first lists can be of any age, as reflectors ask for. The operator asks for consistent ones.
+func anyAge() bool {
+	var asked metav1.ListOptions
+	lw := watch.Patient(&toolscache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			asked = options
+			return &corev1.NodeList{}, nil
+		},
+	})
+	_, _ = lw.ListWithContext(context.Background(), metav1.ListOptions{ResourceVersion: "0"})
+	return asked.ResourceVersion == "0"
 }
 
 // hear tells a handler of its next event.

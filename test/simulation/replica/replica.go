@@ -25,6 +25,7 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/model"
 )
@@ -41,7 +42,7 @@ type Replica struct {
 	World *World
 
 	former  map[api.Kind]int64 // the version of which the former process knew
-	oldest  int64              // the version of the first lists; 0: the present one
+	oldest  int64              // the version of the cache that answers first lists of any age; 0: the present one
 	process int                // counts the processes of all replicas
 	started time.Time
 	heard   *ears
@@ -103,7 +104,10 @@ type task struct {
 // killed ends a coroutine whose process is killed.
 type killed struct{}
 
-func init() { ctrl.SetLogger(logr.Discard()) }
+func init() {
+	ctrl.SetLogger(logr.Discard())
+	taints.MaxAnnotations = api.MaxAnnotations
+}
 
 // New is a replica that is down.
 func New(number int, w *World) *Replica {
@@ -116,12 +120,11 @@ func (r *Replica) Now() time.Time { return r.World.Now() }
 // Since is the time since another one, by the process's clock.
 func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
 
-// StartBehind starts the process. Its first lists come from an API server that is so many versions behind.
+// StartBehind starts the process. The cache of the API server that answers its first lists is so many versions behind.
 func (r *Replica) StartBehind(versions int) {
 	_, now := r.server.List(api.CRDs)
 	r.oldest = max(1, now-int64(versions))
 	r.Start()
-	r.started = time.Time{} // it sees what has happened before
 }
 
 // Start starts the process.

@@ -147,10 +147,5 @@ func (r *Replica) Current() bool {
 // Process tells processes apart.
 func (r *Replica) Process() int { return r.process }
 
-// Started is when the process started; zero, if its first lists were old: it has seen what was before.
-func (r *Replica) Started() time.Time {
-	if r.oldest > 0 {
-		return time.Time{}
-	}
-	return r.started
-}
+// Started is when the process started.
+func (r *Replica) Started() time.Time { return r.started }

@@ -17,27 +17,30 @@ func (g *generator) fates() {
 }
 
 func (g *generator) fate(r int) {
-	switch n := g.IntN(3); g.IntN(14) {
-	case 0, 12:
+	switch n := g.IntN(3); g.IntN(20) {
+	case 0, 1, 2:
 		g.add(Step{Do: "answer", Replica: r, N: n, Of: one(g, "applied, and the process is killed",
 			"lost, and the process is killed")}, Step{Do: "up", Replica: r})
-	case 1: // the write lands before or after the next process has looked
+	case 3, 4, 5: // the write lands before or after the next process has looked
 		g.add(Step{Do: "answer", Replica: r, N: n, Of: "under way, and the process is killed"}, Step{Do: "up", Replica: r})
 		if g.IntN(2) == 0 {
 			g.add(Step{Do: "settle", Replica: g.replica()})
 		}
 		g.add(Step{Do: "pass", N: one(g, 0, 1, 12, 30)}, Step{Do: "land"})
-	case 2, 3: // the next leader has counted, and its own writes are under way, or have been made
+	case 6, 7, 8: // the next leader has counted, and its own writes are under way, or have been made
 		g.add(Step{Do: "handover", Replica: 1 - r}, Step{Do: one(g, "begin", "begin", "begin", "settle"), Replica: 1 - r},
 			Step{Do: "answer", Replica: r, N: n, Of: "answered"}, Step{Do: "answer", Replica: r, N: n, Of: "answered"},
 			Step{Do: "settle", Replica: 1 - r}, Step{Do: "kill", Replica: r})
+	case 9, 10: // an administrator changes the taints of a node meanwhile
+		g.add(Step{Do: one(g, "node.taint", "node.untaint"), Node: g.node(), Value: "example.com/foreign:NoSchedule"},
+			Step{Do: "answer", Replica: r, N: n, Of: "answered"})
 	default:
 		g.add(Step{Do: "answer", Replica: r, N: n, Of: one(g, "applied, but the answer is lost", "lost on its way",
 			"applied twice", "refused with 409", "refused with 429", "refused with 500", "applied, and answered with 500")})
 	}
 }
 
-// restarts are those of processes, whose lists may be old.
+// restarts are those of processes. The API server that answers their first lists may be behind.
 func (g *generator) restarts() {
 	s := Step{Do: one(g, "kill", "kill", "kill", "down", "up", "handover"), Replica: g.replica()}
 	if s.Do == "kill" {

@@ -94,14 +94,14 @@ func (g *generator) add(s ...Step) { g.script.Steps = append(g.script.Steps, s..
 // choose says which actors take part: each seed leaves about a third out.
 func (g *generator) choose() {
 	g.actors = []weighted{{60, (*generator).machinery}, {12, (*generator).reporters}, {6, (*generator).time},
-		{6, (*generator).fates}, {3, (*generator).watches}}
+		{9, (*generator).fates}, {3, (*generator).watches}}
 	for _, a := range []weighted{
 		{3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
 		{1, (*generator).definition}, {3, (*generator).outages}, {3, (*generator).intruders},
 		{3, (*generator).replacements}, {3, (*generator).crowds}, {2, (*generator).guards},
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
-		{3, (*generator).remediators},
+		{3, (*generator).remediators}, {2, (*generator).hoarders},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)

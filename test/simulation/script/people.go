@@ -26,7 +26,8 @@ func (g *generator) newcomers() {
 // remediators cordon or delete nodes that are held, one after the other.
 func (g *generator) remediators() {
 	if g.IntN(3) == 0 {
-		g.add(Step{Do: "node.remedy", Node: g.node(), Of: one(g, "", "cordon"), Value: g.pool()})
+		g.add(Step{Do: one(g, "node.remedy", "node.finish"), Node: g.node(), Of: one(g, "", "cordon", "terminate"),
+			Value: g.pool()})
 		return
 	}
 	if g.IntN(2) == 0 {
@@ -45,10 +46,24 @@ func (g *generator) remediators() {
 				g.add(Step{Do: "down", Replica: r})
 			}
 		}
-		g.add(Step{Do: "node.remedy", Node: n + 1, Value: g.pool(), Of: one(g, "", "", "", "cordon")},
+		g.add(Step{Do: "node.remedy", Node: n + 1, Value: g.pool(), Of: one(g, "", "", "", "cordon", "terminate")},
 			Step{Do: one(g, "calm", "calm", "quiet")})
+		if g.IntN(4) == 0 {
+			g.add(Step{Do: "node.finish", Node: n + 1})
+		}
 		if g.IntN(4) == 0 {
 			g.add(Step{Do: one(g, "kill", "kill", "up"), Replica: g.replica()}, Step{Do: "quiet"})
 		}
 	}
+}
+
+// hoarders fill annotations of nodes, and report boot IDs that would fill them.
+func (g *generator) hoarders() {
+	n := g.node()
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "node.reboot", Node: n, N: one(g, 60, 300, 4000)})
+		return
+	}
+	g.add(Step{Do: "node.fill", Node: n, N: one(g, 0, 0, 60, 150, 300, 4000)}, Step{Do: "node.report", Node: n, Of: "A",
+		Value: g.status()}, Step{Do: one(g, "calm", "quiet")})
 }

@@ -87,7 +87,6 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 	case "kill":
 		r.Kill()
 		if s.N > 0 {
-			w.Model.OldLists()
 			r.StartBehind(s.N)
 		} else {
 			r.Start()
@@ -126,6 +125,7 @@ func (w *World) serve(which string, resume bool) {
 	if d := w.definitions.CRDs[which]; d != nil && w.served != which {
 		w.server.Serve(d, !resume)
 		w.served = which
+		w.Model.Served()
 	}
 }
 

@@ -102,8 +102,8 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.change(s.Node, "admin", "", func(n *corev1.Node) {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, "node-role.kubernetes.io/control-plane", "")
 		})
-	case "node.remedy":
-		w.remedy(s)
+	case "node.remedy", "node.finish", "node.fill":
+		w.care(s)
 	case "node.replace":
 		w.replace(s)
 	case "node.release":
@@ -128,7 +128,7 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.lose(s.Node, false)
 		w.boots[s.Node]++
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
-			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
+			n.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node]) + strings.Repeat("x", s.N)
 			readyOf(n).LastHeartbeatTime = metav1.NewTime(w.clock(s.Node))
 			w.Model.Boot(string(n.UID), n.Status.NodeInfo.BootID, w.clock(s.Node))
 		})
@@ -140,7 +140,7 @@ func (w *World) label(s *script.Step) {
 	user := cmp.Or(s.Of, "admin")
 	w.change(s.Node, user, "", func(n *corev1.Node) { n.Labels = map[string]string{poolLabel: s.Value} })
 	if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil {
-		w.Model.Labelled(document(o), poolLabel, s.Value)
+		w.Model.Labelled(document(o), poolLabel, s.Value, w.script.Policy)
 	}
 }
 

@@ -8,13 +8,21 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/script"
 )
 
-// remedy is what remediators do about a node: they cordon or delete one that a rule holds.
-func (w *World) remedy(s *script.Step) {
+// fillerKey is an annotation that takes the room of others; finalizer keeps a node that is deleted.
+const (
+	fillerKey = "example.com/filler"
+	finalizer = "example.com/drain"
+)
+
+// care is what remediators and administrators do about a node: they cordon or delete one that a rule holds, let it
+// terminate for a while, and fill its annotations.
+func (w *World) care(s *script.Step) {
 	o := w.server.Get(api.Nodes, nodeName(s.Node))
 	if o == nil {
 		return
@@ -23,11 +31,30 @@ func (w *World) remedy(s *script.Step) {
 		return strings.HasPrefix(t.Key, "example.com/t")
 	})
 	switch {
+	case s.Do == "node.finish":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Finalizers = nil })
+	case s.Do == "node.fill":
+		w.Model.Filled(document(o))
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { fill(n, s.N) })
 	case held && s.Of == "cordon":
 		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	case held:
+		if s.Of == "terminate" {
+			w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Finalizers = []string{finalizer} })
+		}
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 		w.observe("node.delete")
 		w.register(s, func(*corev1.Node) {})
 	}
+}
+
+// fill leaves so many bytes of what the annotations of a node may take.
+func fill(n *corev1.Node, left int) {
+	used := len(fillerKey)
+	for key, value := range n.Annotations {
+		if key != fillerKey {
+			used += len(key) + len(value)
+		}
+	}
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, fillerKey, strings.Repeat("x", max(0, api.MaxAnnotations-used-left)))
 }
