@@ -96,8 +96,8 @@ func nodeOf(node *corev1.Node, d *explain.Decided, known explain.Evidence, faile
 			n.Problem = err.Error()
 		}
 	}
-	if value, ok := node.Annotations[v1alpha1.MaintenanceAnnotation]; ok {
-		n.Maintenance = &Note{Value: value, Since: annotatedAt(node, v1alpha1.MaintenanceAnnotation)}
+	if reason, _ := v1alpha1.Maintenance(node.Annotations, now); reason != "" {
+		n.Maintenance = &Note{Value: reason, Since: annotatedAt(node, v1alpha1.MaintenanceAnnotation)}
 	}
 	for i := range d.Decisions {
 		pair := pairOf(node, d, i, known)
