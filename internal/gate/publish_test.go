@@ -221,6 +221,12 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 			want:  []string{"True Ready"}, record: verdictType},
 		"a terminating node is left as it is": {rules: []*build.RuleWrapper{publishing("r")},
 			node: was(isTrue).Terminating(now), record: verdictType},
+		"deleted, and the node, which gets no condition of another rule": {
+			rules: []*build.RuleWrapper{publishing("r").Deleted(now), publishing("s")},
+			node:  was(isTrue).Terminating(now), want: []string{"removed " + verdictType}, record: verdictType},
+		"deleted, and the node, whose condition is removed": {
+			rules: []*build.RuleWrapper{publishing("r").Deleted(now), publishing("s")},
+			node:  was(isTrue).Terminating(now).Without(verdictType)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.node.Obj(), c.rules...)

@@ -207,6 +207,9 @@ func (p *publisher) wanted(d *state.Decision, publishes bool) string {
 		return ""
 	}
 	t := d.Rule.Spec.Publish.ConditionType
+	if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record.Published != t || nodeview.Published(p.Node, t) == nil) {
+		return "" // a terminating node gets nothing new
+	}
 	if c := condition.Find(p.Node, t); c != nil && nodeview.Published(p.Node, t) == nil {
 		d.Unpublished = fmt.Sprintf("condition %s is published by another controller, with reason %.64q", t, c.Reason)
 		return ""
@@ -230,11 +233,9 @@ func (p *publisher) decide(i int) {
 	case was != "" && was != wanted && c != nil && !p.taken(was):
 		d.SetPublished(was)
 		p.changes = append(p.changes, ConditionChange{Rule: d.Rule, Type: was, Remove: true})
-	case !p.Node.DeletionTimestamp.IsZero():
-		d.SetPublished(was)
 	default:
 		d.SetPublished(wanted)
-		if wanted != "" {
+		if wanted != "" && p.Node.DeletionTimestamp.IsZero() {
 			p.update(i)
 		}
 	}

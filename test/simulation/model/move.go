@@ -60,6 +60,10 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	u := h.under(uid)
 	had, has := was.claim(uid), is.claim(uid)
 	m.boots(was, is, shown, r, v)
+	if published := is.record(uid).Published; shown.Metadata.DeletionTimestamp != nil && published != "" {
+		m.check("published", published == was.record(uid).Published,
+			"rule %s begins to publish on node %s, which is being deleted", r.Metadata.Name, is.Metadata.Name)
+	}
 	switch {
 	case had == "" && has != "":
 		m.closed(shown, r, v)

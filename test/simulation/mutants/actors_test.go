@@ -46,6 +46,8 @@ func init() {
 			`if MUTANT || remember { // else`, "starts"},
 		{"nodes are marked for which annotations have no room", `!taints.Fit(node.Annotations, marks)`,
 			`!MUTANT && !taints.Fit(node.Annotations, marks)`, "quiescence"},
+		{"rules begin to publish on nodes that are being deleted", `if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`,
+			`if !MUTANT && !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`, "published|left"},
 		{"first lists are of any age", `options.ResourceVersion == "0" {`, `options.ResourceVersion == "0" && !MUTANT {`,
 			"limit|published|starts|places|left|status"},
 	}...)
