@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// quietInterval is how long no rule must have changed before the nodes of changed rules are enqueued. Rules of one
-	// file arrive one after another, and a node gets one patch for all of them.
+	// quietInterval is how long no rule must have changed before the nodes of rules that changed after the first one are
+	// enqueued. Rules of one file arrive one after another, and a node gets one patch for all of them, or two.
 	quietInterval = 100 * time.Millisecond
 	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
 	maxIntervals = 20
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
-// at once after each change. When no rule changes any more, or after two seconds, it enqueues the nodes that changed
-// rules concern, behind all others. It implements sources.Listener.
+// at once after each change. It enqueues the nodes that the first change concerns at once, and those of later changes when
+// no rule changes any more, or after two seconds, behind all others. It implements sources.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -47,7 +47,7 @@ type RulesSource struct {
 	begun   atomic.Bool // rules are in force
 	mu      sync.Mutex
 	set     *ruleset.Set     // the last one that Rules reported
-	waiting sets.Set[string] // nodes that wait until no rule changes; nil if there are none
+	waiting sets.Set[string] // nodes that wait until no rule changes; nil if none has changed for an interval
 	changed bool             // a rule has changed in this interval
 }
 
@@ -108,18 +108,19 @@ func (s *RulesSource) InForce() *ruleset.Set {
 	return s.Current()
 }
 
-// enqueueSoon enqueues nodes when no rule changes any more. The caller holds s.mu.
+// enqueueSoon enqueues nodes at once, or when no rule changes any more. The caller holds s.mu.
 func (s *RulesSource) enqueueSoon(names []string) {
 	if len(names) == 0 {
 		return
 	}
-	if s.waiting != nil {
-		s.changed = true
-	} else {
+	if s.waiting == nil {
 		s.waiting = sets.New[string]()
 		s.After(quietInterval, func() { s.enqueue(1) })
+		s.Queue.AddLow(names...)
+		return
 	}
 	s.waiting.Insert(names...)
+	s.changed = true
 }
 
 // enqueue enqueues the nodes of changed rules, or waits for another interval. It is called after the given number of

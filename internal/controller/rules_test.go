@@ -18,7 +18,7 @@ import (
 )
 
 // follow runs a source whose rules change a number of times, 50 ms apart. It returns the source's queue. Each change
-// concerns both nodes that there are.
+// concerns both nodes that there are; they are enqueued at once after the first one, and follow takes them.
 func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -46,6 +46,16 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 		if n := int(calls.Load()); n != i+1 {
 			t.Fatalf("the rules were put in force %d times after %d changes", n, i+1)
 		}
+		if i > 0 {
+			continue
+		}
+		if n := queue.Len(); n != 2 {
+			t.Fatalf("%d nodes are enqueued at once after the first change, want 2", n)
+		}
+		for range 2 {
+			item, _ := queue.Get()
+			queue.Done(item)
+		}
 	}
 	if s.InForce() != set {
 		t.Error("no rules are in force")
@@ -53,18 +63,20 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-func TestNodesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := follow(t, 5)
-		if n := queue.Len(); n != 0 {
-			t.Errorf("%d nodes are enqueued while rules change", n)
-		}
-		time.Sleep(150 * time.Millisecond)
-		synctest.Wait()
-		if n := queue.Len(); n != 2 {
-			t.Errorf("%d nodes are enqueued, want 2", n)
-		}
-	})
+func TestNodesOfLaterChangesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
+	for changes, want := range map[int]int{1: 0, 5: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			queue := follow(t, changes)
+			if n := queue.Len(); n != 0 {
+				t.Errorf("%d changes: %d nodes are enqueued while rules change", changes, n)
+			}
+			time.Sleep(150 * time.Millisecond)
+			synctest.Wait()
+			if n := queue.Len(); n != want {
+				t.Errorf("%d changes: %d nodes are enqueued, want %d", changes, n, want)
+			}
+		})
+	}
 }
 
 func TestNodesAreEnqueuedAlthoughRulesStillChange(t *testing.T) {

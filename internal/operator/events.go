@@ -4,14 +4,18 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +45,10 @@ const (
 	knownEvents = 5000
 	// seriesFor is how long an event that repeats increments the count of the first one, instead of creating another.
 	seriesFor = 6 * time.Minute
+	// maxSummaries is the number of summaries that may wait, and summaryNames that of the examples in each.
+	maxSummaries, summaryNames = 1000, 5
+	// summaryEvery is how long a summary waits at most for events that are queued before it.
+	summaryEvery = 10 * time.Second
 	// MaxNote is the longest note in bytes that the API server accepts.
 	MaxNote = 1024
 	// retryEvents is the delay between attempts while the API server cannot be reached.
@@ -49,7 +57,7 @@ const (
 
 var droppedEvents = prometheus.NewCounter(prometheus.CounterOpts{
 	Name: "node_readiness_events_dropped_total",
-	Help: "Events that were not written because too many were waiting, or because the API server refused them.",
+	Help: "Events that are in no Event object: the API server refused them, or too many summaries were waiting.",
 })
 
 func init() { metrics.Registry.MustRegister(droppedEvents) }
@@ -63,6 +71,10 @@ type Recorder struct {
 	source string
 	queue  chan *eventsv1.Event
 	known  *lru.Cache // series, by eventKey
+
+	mu        sync.Mutex
+	summaries map[summaryKey]*summary
+	since     time.Time // the oldest summary
 }
 
 // eventKey identifies a series: events with equal keys are counted in one object.
@@ -76,6 +88,20 @@ type series struct {
 	namespace, name string
 	count           int32
 	last            time.Time
+}
+
+// summaryKey identifies the events that one event stands for when the queue is full.
+type summaryKey struct {
+	related           types.UID
+	kind              string // of the objects
+	reason, eventType string
+}
+
+// summary stands for events about several objects, on the object that they have in common.
+type summary struct {
+	first *eventsv1.Event
+	count int
+	names []string
 }
 
 // newRecorder makes a recorder with a client of its own.
@@ -104,17 +130,8 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 		droppedEvents.Inc()
 		return
 	}
-	note = text.Clip(fmt.Sprintf(note, args...), MaxNote)
-	now := r.clock.Now()
-	namespace := about.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
-	e := &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(about.Name, now.UnixNano())},
-		EventTime:  metav1.NewMicroTime(now), ReportingController: "nodegate", ReportingInstance: r.source,
-		Type: eventType, Reason: reason, Action: action, Regarding: *about, Note: note,
-	}
+	e := r.event(about, r.clock.Now())
+	e.Type, e.Reason, e.Action, e.Note = eventType, reason, action, text.Clip(fmt.Sprintf(note, args...), MaxNote)
 	if related != nil {
 		if e.Related, err = reference.GetReference(r.scheme, related); err != nil {
 			e.Related = nil
@@ -123,8 +140,66 @@ func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, 
 	select {
 	case r.queue <- e:
 	default:
-		droppedEvents.Inc()
+		r.summarize(e)
 	}
+}
+
+// event makes an event about an object. Events about objects without a namespace are in the namespace "default".
+func (r *Recorder) event(about *corev1.ObjectReference, now time.Time) *eventsv1.Event {
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(about.Namespace, metav1.NamespaceDefault),
+			Name: util.GenerateEventName(about.Name, now.UnixNano())},
+		EventTime: metav1.NewMicroTime(now), ReportingController: "nodegate", ReportingInstance: r.source,
+		Regarding: *about,
+	}
+}
+
+// summarize enters an event that does not fit into the queue in the summary on its related object, such as its rule.
+func (r *Recorder) summarize(e *eventsv1.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Related == nil {
+		droppedEvents.Inc()
+		return
+	}
+	key := summaryKey{e.Related.UID, e.Regarding.Kind, e.Reason, e.Type}
+	s := r.summaries[key]
+	if s == nil {
+		if len(r.summaries) == maxSummaries {
+			droppedEvents.Inc()
+			return
+		}
+		if len(r.summaries) == 0 {
+			r.summaries, r.since = map[summaryKey]*summary{}, r.clock.Now()
+		}
+		s = &summary{first: e}
+		r.summaries[key] = s
+	}
+	s.count++
+	if len(s.names) < summaryNames {
+		s.names = append(s.names, e.Regarding.Name)
+	}
+}
+
+// summarized returns the summaries as events if no event waits, or if they have waited for long.
+func (r *Recorder) summarized() []*eventsv1.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.summaries) == 0 || len(r.queue) > 0 && r.clock.Since(r.since) < summaryEvery {
+		return nil
+	}
+	var out []*eventsv1.Event
+	now := r.clock.Now()
+	for _, s := range r.summaries {
+		e := r.event(s.first.Related, now.Add(time.Duration(len(out)))) // no two have the same name
+		e.Type, e.Reason, e.Action, e.Related = s.first.Type, s.first.Reason, s.first.Action, &s.first.Regarding
+		kind := strings.ToLower(e.Related.Kind)
+		e.Note = text.Clip(fmt.Sprintf("%s without an event of their own (%s). The first: %s",
+			text.Plural(s.count, kind, kind+"s"), text.Few(s.names, summaryNames, s.count), s.first.Note), MaxNote)
+		out = append(out, e)
+	}
+	r.summaries = nil
+	return out
 }
 
 // Start writes events until the context ends. It implements manager.Runnable.
@@ -134,12 +209,20 @@ func (r *Recorder) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case e := <-r.queue:
-			if err := r.write(ctx, e); err != nil && ctx.Err() == nil {
-				droppedEvents.Inc()
-				log.FromContext(ctx).V(2).Info("Could not write an event", "event", e.Name, "reason", e.Reason, "error",
-					err.Error())
+			r.try(ctx, e)
+			for _, s := range r.summarized() {
+				r.try(ctx, s)
 			}
 		}
+	}
+}
+
+// try writes an event, which is lost if the API server refuses it.
+func (r *Recorder) try(ctx context.Context, e *eventsv1.Event) {
+	if err := r.write(ctx, e); err != nil && ctx.Err() == nil {
+		droppedEvents.Inc()
+		log.FromContext(ctx).V(2).Info("Could not write an event", "event", e.Name, "reason", e.Reason, "error",
+			err.Error())
 	}
 }
 

@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,18 +102,45 @@ func TestEventsOfLongNamesAreValid(t *testing.T) {
 	}
 }
 
-func TestEventsThatDoNotFitAreCounted(t *testing.T) {
+// A burst of more events than the queue holds: one event on the rule stands for those about its nodes.
+func TestEventsThatDoNotFitAreSummarized(t *testing.T) {
 	r, _, written := newTestRecorder(2)
 	before := testutil.ToFloat64(droppedEvents)
-	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-		r.Eventf(build.MakeNode(name).UID("u-"+name).Obj(), nil, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "%s",
+	rule := build.MakeRule("network").UID("u-rule").Obj()
+	for i := range 9 {
+		name := fmt.Sprintf("n%d", i)
+		r.Eventf(build.MakeNode(name).UID(name).Obj(), rule, corev1.EventTypeNormal, "TaintAdded", "AddTaint", "%s",
 			strings.Repeat("é", 1000))
 	}
-	if got := testutil.ToFloat64(droppedEvents) - before; got != 3 {
-		t.Errorf("%v events are dropped, want 3", got)
+	r.Eventf(build.MakeNode("n9").UID("n9").Obj(), nil, corev1.EventTypeNormal, "TaintLeft", "AddTaint", "no rule")
+	if got := testutil.ToFloat64(droppedEvents) - before; got != 1 {
+		t.Errorf("%v events are lost, want only the one without a related object", got)
 	}
-	got := written(t)
-	if len(got) != 2 || len(got[0].Note) > MaxNote || !strings.HasSuffix(got[0].Note, "é...") {
+	if waiting := r.summarized(); waiting != nil {
+		t.Errorf("summaries overtake events: %v", waiting)
+	}
+	if got := written(t); len(got) != 2 || len(got[0].Note) > MaxNote || !strings.HasSuffix(got[0].Note, "é...") {
 		t.Errorf("%d events: %q", len(got), got[0].Note)
+	}
+	all := r.summarized()
+	if len(all) != 1 || r.summarized() != nil {
+		t.Fatalf("summaries: %v", all)
+	}
+	const want = "7 nodes without an event of their own (n2, n3, n4, n5, n6 and 2 more). The first: éé"
+	if e := all[0]; e.Regarding.Name != "network" || e.Related.Name != "n2" || e.Namespace != "default" ||
+		e.Reason != "TaintAdded" || !strings.HasPrefix(e.Note, want) || len(e.Note) > MaxNote {
+		t.Errorf("summary: %+v", e)
+	}
+}
+
+func TestSummariesDoNotWaitForLongBehindEvents(t *testing.T) {
+	r, c, _ := newTestRecorder(1)
+	for _, name := range []string{"n1", "n2"} {
+		r.Eventf(build.MakeNode(name).Obj(), build.MakeRule("network").Obj(), corev1.EventTypeNormal, "TaintAdded",
+			"AddTaint", "a")
+	}
+	c.SetTime(c.Now().Add(summaryEvery))
+	if all := r.summarized(); len(all) != 1 {
+		t.Errorf("summaries after 10 s: %v", all)
 	}
 }
