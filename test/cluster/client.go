@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 )
@@ -44,6 +45,7 @@ func Scheme() *kruntime.Scheme {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -67,13 +69,17 @@ func (c *Cluster) connect() (err error) {
 	return nil
 }
 
-// installCRD creates the CustomResourceDefinition and waits until rules are served.
+// installCRD creates the CustomResourceDefinitions and waits until rules are served.
 func (c *Cluster) installCRD(ctx context.Context) error {
-	definition, err := crd.Load()
+	rules, err := crd.Load()
 	if err != nil {
 		return err
 	}
-	if err := c.InstallCRD(definition); err != nil {
+	admissionRules, err := crd.LoadAdmissionRules()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(c.InstallCRD(rules), c.InstallCRD(admissionRules)); err != nil {
 		return err
 	}
 	return Poll(ctx, Limit, func() error { return c.Client.List(ctx, &v1alpha1.NodeReadinessRuleList{}) })

@@ -1,0 +1,105 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Name is the name of the only AdmissionRules.
+const Name = "nodegate"
+
+// MaxRules is how many rules the object can have.
+const MaxRules = 1000
+
+// AdmissionRules are the rules that taint nodes at admission, as the operator has decided. There is one such object.
+// The operator writes it, and writes it again if someone else changes or deletes it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=admissionrules,scope=Cluster
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == 'nodegate'",message="the name must be nodegate"
+type AdmissionRules struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// writer identifies the operator's process that wrote the object last.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Writer string `json:"writer,omitempty"`
+
+	// rules are the rules that taint nodes at admission. Rules with the same taint follow each other, the oldest first. At
+	// most 1000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Rules []AdmissionRule `json:"rules,omitempty"`
+}
+
+// AdmissionRule is what admission needs of a NodeReadinessRule.
+type AdmissionRule struct {
+	// name is the rule's name.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// uid is the rule's UID.
+	// +required
+	// +kubebuilder:validation:MaxLength=36
+	UID string `json:"uid"`
+
+	// since is when the rule was put in force. An update taints no node that was created before.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// key is the key of the rule's taint.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// value is the value of the rule's taint.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+
+	// effect is the effect of the rule's taint.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	Effect string `json:"effect"`
+
+	// selector are requirements on the labels of a node, which must all be met.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=128
+	Selector []Requirement `json:"selector"`
+}
+
+// Requirement is a requirement on the labels of a node.
+type Requirement struct {
+	// key is the label's key.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// operator is In, NotIn, Exists or DoesNotExist.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	Operator string `json:"operator"`
+
+	// values are the values for In and NotIn.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=63
+	Values []string `json:"values,omitempty"`
+}
+
+// AdmissionRulesList is a list of AdmissionRules.
+//
+// +kubebuilder:object:root=true
+type AdmissionRulesList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []AdmissionRules `json:"items"`
+}
