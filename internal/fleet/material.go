@@ -59,6 +59,8 @@ type Material struct {
 	ReadyAt time.Time
 	// ReplaceProblem says why a node could not be handed over for replacement. The fleet does not know it.
 	ReplaceProblem string
+	// AdmissionProblem says why the rule does not taint nodes at admission. The fleet does not know it either.
+	AdmissionProblem string
 	// Applied, Failed and Evaluations are the bounded lists. Truncated reports whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure

@@ -74,6 +74,8 @@ type Reconciler struct {
 	StateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
+	// Publish is called with rules before they come into force. It may be nil.
+	Publish func(context.Context, *ruleset.Set)
 	// Enqueue is called with nodes that need not wait for their retry any longer. It may be nil.
 	Enqueue func(nodes ...string)
 

@@ -38,6 +38,9 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	wanted := set
 	set = r.resolve(wanted)
 	r.Evidence.StopUnused(wanted, set)
+	if r.Publish != nil {
+		r.Publish(ctx, set)
+	}
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
 	known := r.Fleet.Rules()
 	if slices.ContainsFunc(set.All(), func(rule *ruleset.Rule) bool { return known.Rule(rule.UID) == nil }) {

@@ -66,6 +66,9 @@ type Reconciler struct {
 	GuardProblem func(*ruleset.Rule) *guard.Problem
 	// Served finds what runs in the cluster for a rule. It is nil if the condition Served is not reported.
 	Served func(context.Context, ...*ruleset.Rule) (lint.Served, error)
+	// AdmissionProblem returns why a rule in force does not taint nodes at admission, and whether that may be decided in a
+	// moment. It may be nil.
+	AdmissionProblem func(*ruleset.Rule) (problem string, undecided bool)
 	// StateMetrics turns on the metrics of --enable-node-state-metrics.
 	StateMetrics bool
 
@@ -259,12 +262,19 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if wait := r.evidencePending(rule, compiled, now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	unadmitted, undecided := "", false
+	if r.AdmissionProblem != nil {
+		unadmitted, undecided = r.AdmissionProblem(compiled)
+	}
+	if undecided {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil // or earlier, when the object is written
+	}
 	freed := r.Fleet.FreePlaces(rule.UID, now)
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
-	material.ReplaceProblem = r.Handover.Problem(rule.UID)
+	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule.UID), unadmitted
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
 		again.RequeueAfter = freed

@@ -389,6 +389,24 @@ var _ = Describe("A rule", func() {
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning Invalid")))
 	})
 
+	It("waits until admission taints nodes for it, or says why it does not", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		problem, undecided := "", true
+		d.AdmissionProblem = func(*ruleset.Rule) (string, bool) { return problem, undecided }
+		Expect(d.reconcile().RequeueAfter).To(Equal(conflictDelay))
+		Expect(d.read().Status.Conditions).To(BeEmpty())
+
+		problem, undecided = "the CRD is missing", false
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(And(HaveField("Status", metav1.ConditionTrue),
+			HaveField("Reason", ReasonNotAtAdmission), HaveField("Message", ContainSubstring("the CRD is missing"))))
+
+		problem = ""
+		d.step(time.Hour)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(HaveField("Reason", ReasonInForce))
+	})
+
 	It("says nothing for a while where its evidence is just being read", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		d.reconcile()

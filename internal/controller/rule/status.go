@@ -45,6 +45,7 @@ const (
 	ReasonReplacing      = "WithinLimits"
 	ReasonReplaceFailed  = "ReplacementFailed"
 	ReasonExhausted      = "ReplacementsExhausted"
+	ReasonNotAtAdmission = "NotAtAdmission"
 )
 
 // Status returns a rule's status from the fleet's material, and from why its eviction guard may not work, if so.
@@ -118,6 +119,11 @@ func modeConditions(m *fleet.Material, set setter) {
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
+		if m.AdmissionProblem != "" {
+			set(v1alpha1.ConditionEnforcing, true, ReasonNotAtAdmission, "Nodes that do not satisfy the rule are tainted, but "+
+				"shortly after their creation: %s", m.AdmissionProblem)
+			return
+		}
 		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
 	case ruleset.DryRun:
 		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and in dry-run: see status.dryRunResults for "+

@@ -1,0 +1,38 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionrules
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// gather is how long the writer waits for more rules before it adds a rule to the object.
+	gather = 50 * time.Millisecond
+	// again is how long the writer waits after an error.
+	again = time.Second
+	// inspect is how often the writer reads the object, although nothing has changed.
+	inspect = 30 * time.Second
+)
+
+// Start implements manager.Runnable. It runs while this replica leads.
+func (w *Writer) Start(ctx context.Context) error {
+	for wait := inspect; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.Woken():
+			wait = gather
+		case <-time.After(wait):
+			wait = inspect
+			if err := w.Write(ctx); err != nil && ctx.Err() == nil {
+				log.FromContext(ctx).Error(err, "Cannot write the rules for admission")
+				wait = again
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// maxAdmissionBytes bounds the object with the rules for admission, far below what etcd accepts, and so far that the
+// policy's expressions never cost more than the API server allows.
+const maxAdmissionBytes = 256 << 10
+
+// AtAdmission reports whether the rule taints nodes at admission.
+func (r *Rule) AtAdmission() bool {
+	return r.Mode == Enforced && r.Taint != nil && r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone
+}
+
+// ForAdmission returns a rule as admission needs it.
+func (r *Rule) ForAdmission() admissionv1alpha1.AdmissionRule {
+	out := admissionv1alpha1.AdmissionRule{Name: r.Name, UID: string(r.UID), Since: metav1.NewTime(r.InForceSince),
+		Key: r.Taint.Key, Value: r.Taint.Value, Effect: string(r.Taint.Effect)}
+	s := &r.Spec.NodeSelector
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		out.Selector = append(out.Selector, admissionv1alpha1.Requirement{Key: key,
+			Operator: string(metav1.LabelSelectorOpIn), Values: []string{string(s.MatchLabels[key])}})
+	}
+	for i := range s.MatchExpressions {
+		e := &s.MatchExpressions[i]
+		required := admissionv1alpha1.Requirement{Key: e.Key, Operator: string(e.Operator)}
+		for _, v := range e.Values {
+			required.Values = append(required.Values, string(v))
+		}
+		out.Selector = append(out.Selector, required)
+	}
+	return out
+}
+
+// ForAdmission returns the rules of the set that taint nodes at admission, in the order of an AdmissionRules, and the
+// UIDs of those that have no room there. The oldest have room first.
+func (s *Set) ForAdmission() (rules []admissionv1alpha1.AdmissionRule, left []string) {
+	size := 0
+	for _, r := range s.rules {
+		if !r.AtAdmission() {
+			continue
+		}
+		rule := r.ForAdmission()
+		more := sizeOf(&rule)
+		if size+more > maxAdmissionBytes || len(rules) == admissionv1alpha1.MaxRules {
+			left = append(left, rule.UID)
+			continue
+		}
+		rules, size = append(rules, rule), size+more
+	}
+	slices.SortStableFunc(rules, ByTaint)
+	return rules, left
+}
+
+// ByTaint compares rules by their taint.
+func ByTaint(a, b admissionv1alpha1.AdmissionRule) int {
+	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect))
+}
+
+// sizeOf returns about how many bytes a rule has as JSON.
+func sizeOf(r *admissionv1alpha1.AdmissionRule) int {
+	const fields, fieldsOfRequirement, quotes = 130, 30, 3
+	n := fields + len(r.Name) + len(r.UID) + len(r.Key) + len(r.Value) + len(r.Effect)
+	for i := range r.Selector {
+		n += fieldsOfRequirement + len(r.Selector[i].Key) + len(r.Selector[i].Operator)
+		for _, v := range r.Selector[i].Values {
+			n += quotes + len(v)
+		}
+	}
+	return n
+}
+
+// AdmissionRule is a compiled rule of an AdmissionRules.
+type AdmissionRule struct {
+	Name, UID string
+	Taint     corev1.Taint
+	// since is when the rule was put in force.
+	since    time.Time
+	selector labels.Selector
+}
+
+// CompileAdmission compiles the rules of an AdmissionRules. It leaves out a rule with an invalid selector, which only a
+// person can have written.
+func CompileAdmission(rules []admissionv1alpha1.AdmissionRule) []AdmissionRule {
+	out := make([]AdmissionRule, 0, len(rules))
+	for i := range rules {
+		r := &rules[i]
+		selector := metav1.LabelSelector{}
+		for _, s := range r.Selector {
+			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: s.Key,
+				Operator: metav1.LabelSelectorOperator(s.Operator), Values: s.Values})
+		}
+		compiled, err := metav1.LabelSelectorAsSelector(&selector)
+		if err != nil || compiled.Empty() {
+			continue
+		}
+		out = append(out, AdmissionRule{Name: r.Name, UID: r.UID, since: r.Since.Time, selector: compiled,
+			Taint: corev1.Taint{Key: r.Key, Value: r.Value, Effect: corev1.TaintEffect(r.Effect)}})
+	}
+	return out
+}
+
+// Matches reports whether the rule selects a node with these labels.
+func (r *AdmissionRule) Matches(nodeLabels map[string]string) bool {
+	return r.selector.Matches(labels.Set(nodeLabels))
+}
+
+// Existing reports whether a node existed before the rule was put in force.
+func (r *AdmissionRule) Existing(node *corev1.Node) bool {
+	return node.CreationTimestamp.Time.Before(r.since)
+}
+
+// RecordKey returns the key of the annotation with this rule's record.
+func (r *AdmissionRule) RecordKey() string { return v1alpha1.RecordAnnotationPrefix + r.UID }
+
+// Marked reports whether a node has completed this rule.
+func (r *AdmissionRule) Marked(node *corev1.Node) bool {
+	_, marked := node.Annotations[v1alpha1.BootstrapAnnotationPrefix+r.UID]
+	_, oldMarked := node.Annotations[v1alpha1.BootstrapAnnotationPrefix+r.Name]
+	return marked || oldMarked
+}
