@@ -28,6 +28,10 @@ package main
 // read.
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=mutatingadmissionpolicies;mutatingadmissionpolicybindings,resourceNames=nodegate-node-admission,verbs=list;watch
 //
+// The rules for admission, which the leader writes and every replica reads. A creation cannot be limited to a name.
+// +kubebuilder:rbac:groups=nodegate.io,resources=admissionrules,resourceNames=nodegate,verbs=get;list;watch;update
+// +kubebuilder:rbac:groups=nodegate.io,resources=admissionrules,verbs=create
+//
 // Events on nodes and rules; patch counts one that repeats.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 //

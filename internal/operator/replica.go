@@ -19,6 +19,7 @@ import (
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
 	ruleadmission "github.com/nodegate/nodegate/internal/admission/rule"
 	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/controller/admissionrules"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
@@ -49,6 +50,8 @@ type Environment struct {
 	After watch.After
 	// Admission returns the engine that taints nodes at admission.
 	Admission func() nodeadmission.Kind
+	// AdmissionRules writes the rules for admission. It is nil if they are not written.
+	AdmissionRules *admissionrules.Writer
 }
 
 // Replica is one replica of the operator. The leader runs Nodes, Status, Evictions and Monitor; every replica serves
@@ -59,6 +62,8 @@ type Replica struct {
 	// ours.
 	Rules   *watch.Rules
 	CRDSeen func() bool
+	// Admission are the rules that taint nodes at admission.
+	Admission *watch.Admission
 
 	Fleet *fleet.Fleet
 	// Nodes reconciles nodes. NodeRules enqueues nodes for it when rules or evidence change.
@@ -102,7 +107,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching nodes: %w", err)
 	}
-	r := &Replica{env: env, Rules: rules}
+	r := &Replica{env: env, Rules: rules, Admission: &watch.Admission{Rules: rules}}
 	if r.CRDSeen, err = watch.FollowCRD(ctx, env.Cache, env.Live, rules, env.After, env.frozen); err != nil {
 		return nil, err
 	}
@@ -114,7 +119,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
 		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},
-		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
+		&nodeadmission.Webhook{Rules: r.Admission.Current, Acting: env.Admission, Clock: env.Clock},
 	)
 	return r, nil
 }
@@ -156,6 +161,10 @@ func (r *Replica) addControllers(o *Options) {
 		Handover: &handover.Handover{Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Expired: r.Nodes.Expired,
 			Recorder: env.Recorder, Clock: env.Clock},
 		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
+	}
+	if w := env.AdmissionRules; w != nil {
+		r.Nodes.Publish, r.Status.AdmissionProblem = w.Publish, w.Problem
+		w.Changed = func(rules []string) { h.rules.Add(rules...) }
 	}
 }
 

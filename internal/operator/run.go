@@ -29,11 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/controller"
+	"github.com/nodegate/nodegate/internal/controller/admissionrules"
 	"github.com/nodegate/nodegate/internal/controller/agentconfig"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
@@ -79,6 +81,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -123,12 +126,16 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
 		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
+		AdmissionRules: &admissionrules.Writer{Client: direct, Clock: clock.RealClock{}},
 	}
 	r, err := New(ctx, env, o)
 	if err != nil {
 		return err
 	}
 	r.Rules.Subscribe(ruleMetrics(env.After, r.Rules.Set))
+	if err := r.addAdmissionRules(ctx, mgr, engine); err != nil {
+		return err
+	}
 	if err := mgr.Add(&watch.Restored{Live: env.Live}); err != nil {
 		return fmt.Errorf("adding the detection of a restored etcd: %w", err)
 	}
@@ -141,6 +148,24 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	if err := start(ctx, mgr); err != nil {
 		return fmt.Errorf("running: %w", err)
+	}
+	return nil
+}
+
+// addAdmissionRules adds the watch of the rules for admission, on every replica, and their writer, on the leader. The
+// writer repairs an object that another client has changed.
+func (r *Replica) addAdmissionRules(ctx context.Context, mgr manager.Manager, engine *nodeadmission.Engine) error {
+	r.Admission.Changed = func(exists bool) {
+		engine.SetRules(ctx, exists)
+		r.env.AdmissionRules.Wake()
+	}
+	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
+		return r.Admission.Run(ctx, mgr.GetConfig())
+	})); err != nil {
+		return fmt.Errorf("adding the watch of the rules for admission: %w", err)
+	}
+	if err := mgr.Add(r.env.AdmissionRules); err != nil {
+		return fmt.Errorf("adding the writer of the rules for admission: %w", err)
 	}
 	return nil
 }

@@ -18,20 +18,23 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
+// maxRecord is how many bytes the record of a new claim and its key have at most, besides what is from the rule.
+const maxRecord = 100
+
 // Admission is what a webhook adds to a request that makes a node match rules.
 type Admission struct {
 	// Patch is a JSON Patch (RFC 6902) for the object of the request, or nil if there is nothing to add.
 	Patch []byte
-	// Claims are the rules whose taint the patch adds.
-	Claims []*ruleset.Rule
+	// Claims is how many rules claim the node.
+	Claims int
 }
 
 // Admit adds the taint and the record of each rule that a request makes the node match. The request creates the node if
 // old is nil; otherwise it updates the node. A taint that the request has stays as it is. Records that the creator of a
-// node brings are dropped.
+// node brings are dropped. If the annotations have no room for the records of all rules, no rule claims the node.
 //
 // The admission policy in config/node-admission-policy decides in the same way, and is tested with the same cases.
-func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
+func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time) Admission {
 	a := Admission{}
 	taints := slices.Clone(node.Spec.Taints)
 	annotations := maps.Clone(node.Annotations)
@@ -46,29 +49,32 @@ func Admit(set *ruleset.Set, old, node *corev1.Node, now time.Time) Admission {
 	if old == nil { // it is created a moment later; a time before that would be taken for a forged one
 		since = since.Add(time.Second)
 	}
-	for _, rule := range set.All() {
-		if !admits(rule, old, node) {
-			continue
+	var claims []*ruleset.AdmissionRule
+	room := MaxAnnotations - sizeOf(annotations)
+	for i := range rules {
+		if rule := &rules[i]; admits(rule, old, node) {
+			claims = append(claims, rule)
+			room -= maxRecord + len(rule.UID) + len(rule.Name) + len(rule.Taint.Key) + len(rule.Taint.Value)
 		}
-		record := nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(*rule.Taint),
-			Since: metav1.NewTime(since)}.Encode()
-		if sizeOf(annotations)+len(rule.RecordKey())+len(record) > MaxAnnotations {
-			continue // the API server would refuse the request
-		}
-		annotations[rule.RecordKey()] = record
-		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {
-			taints = append(taints, *rule.Taint)
-		}
-		a.Claims = append(a.Claims, rule)
 	}
+	if room < 0 {
+		claims = nil // the API server would refuse the request
+	}
+	for _, rule := range claims {
+		annotations[rule.RecordKey()] = nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(rule.Taint),
+			Since: metav1.NewTime(since)}.Encode()
+		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, &rule.Taint) == nil {
+			taints = append(taints, rule.Taint)
+		}
+	}
+	a.Claims = len(claims)
 	a.Patch = admissionPatch(node, taints, annotations)
 	return a
 }
 
 // admits reports whether the request makes the node match the rule, so that the rule claims its taint.
-func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
-	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
-		!rule.Matches(node.Labels) || nodeview.Marked(rule, node) {
+func admits(rule *ruleset.AdmissionRule, old, node *corev1.Node) bool {
+	if !rule.Matches(node.Labels) || rule.Marked(node) {
 		return false
 	}
 	if old == nil {
@@ -79,7 +85,7 @@ func admits(rule *ruleset.Rule, old, node *corev1.Node) bool {
 	_, recorded := node.Annotations[rule.RecordKey()]
 	return !rule.Matches(old.Labels) && node.DeletionTimestamp.IsZero() && !rule.Existing(node) && !recorded &&
 		reportedAge(node) <= nodeview.ServiceAge &&
-		rule.Taint.Effect != corev1.TaintEffectNoExecute && nodeview.Find(node, rule.Taint) == nil
+		rule.Taint.Effect != corev1.TaintEffectNoExecute && nodeview.Find(node, &rule.Taint) == nil
 }
 
 // reportedAge returns the age of a node when kubelet last reported Ready, or 0 if it has not. The admission policy has

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
@@ -74,12 +75,13 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 
 // The API server would refuse the request otherwise, and with it a change of labels. The controller taints the node.
 func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
-	set := NewWorld(t, Rule()).Set(At(0))
-	for room, claims := range map[int]int{1000: 1, 60: 0} {
+	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission()
+	rules := ruleset.CompileAdmission(admitting)
+	for room, claims := range map[int]int{1000: 1, 100: 0} {
 		node := Fresh().Annotation("example.com/filler", "")
 		node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-room-bytesOf(node.Obj())))
-		if got := taints.Admit(set, nil, node.Obj(), At(0)); len(got.Claims) != claims || (got.Patch != nil) != (claims > 0) {
-			t.Errorf("with room for %d bytes, %d taints are added by %.300s", room, len(got.Claims), got.Patch)
+		if got := taints.Admit(rules, nil, node.Obj(), At(0)); got.Claims != claims || (got.Patch != nil) != (claims > 0) {
+			t.Errorf("with room for %d bytes, %d taints are added by %.300s", room, got.Claims, got.Patch)
 		}
 	}
 }

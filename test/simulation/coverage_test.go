@@ -31,6 +31,8 @@ var unmeasured = []struct{ path, why, test string }{
 	{"watch/nodes.go", "decodes nodes of a connection", "internal/watch/nodes_test.go"},
 	{"watch/strings.go", "shares texts of decoded nodes", "internal/watch/nodes_test.go"},
 	{"watch/informer.go", "connects informers again", "internal/watch/informer_test.go"},
+	{"watch/admissionclient.go", "watches with a real client", "internal/admission/node/suite_test.go"},
+	{"controller/admissionrules/start.go", "runs in real time", "internal/admission/node/suite_test.go"},
 	{"watch/restored.go", "reads versions of a real server", "internal/watch/restored_test.go"},
 	{"sources/informers.go", "client-go's informers", "internal/sources/informers_test.go"},
 	{"operator/run.go", "the manager with its connections", "internal/operator/run_test.go"},

@@ -23,7 +23,9 @@ import (
 	apicel "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -120,10 +122,10 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression})
 	}
 	bindings := admissioncel.OptionalVariableBindings{}
-	if options.HasParams { // the admission policy, for one rule
-		bindings.VersionedParams = network("p").UID("x").Created(time.Now()).Obj()
-		for _, v := range []string{"variables.claims", "variables.present"} {
-			validations = append(validations, &validating.ValidationCondition{Expression: v})
+	if options.HasParams { // the admission policy, with as many rules as its object can have
+		bindings.VersionedParams = crowded()
+		for _, v := range []string{"claims", "taints", "kept"} {
+			validations = append(validations, &validating.ValidationCondition{Expression: "size(variables." + v + ") >= 0"})
 		}
 	}
 	in := &admission.VersionedAttributes{VersionedObject: admission.NewLazyObject(node)}
@@ -147,4 +149,17 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 	}
 	check(conditions, apicel.RuntimeCELCostBudgetMatchConditions)
 	check(validations, apicel.RuntimeCELCostBudget)
+}
+
+// crowded are as many rules as fit into an AdmissionRules. All select the same nodes.
+func crowded() *admissionv1alpha1.AdmissionRules {
+	var rules []*ruleset.Rule
+	for i := range 2 * admissionv1alpha1.MaxRules {
+		r := network(fmt.Sprintf("rule-%d", i)).UID(fmt.Sprintf("uid-%d", i)).Created(time.Now())
+		r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolKey: "p"}}
+		rules = append(rules, ruleset.Compile(r.Obj(), nil, time.Now()))
+	}
+	out := &admissionv1alpha1.AdmissionRules{}
+	out.Rules, _ = ruleset.NewSet(rules...).ForAdmission()
+	return out
 }

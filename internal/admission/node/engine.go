@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -76,7 +77,7 @@ type Engine struct {
 
 	mu     sync.RWMutex
 	served bool            // the API server knows such policies
-	found  map[string]bool // of policy and binding, which are there
+	found  map[string]bool // of policy, binding and rules, which are there
 }
 
 // NewEngine returns an Engine for a mode. webhook reports whether the operator serves webhooks, and policy is the name
@@ -95,7 +96,7 @@ func (e *Engine) Acting() Kind {
 }
 
 func (e *Engine) acting() Kind {
-	policy := e.found["policy"] && e.found["binding"]
+	policy := e.installed() && e.found["rules"]
 	switch {
 	case e.mode == ModeOff:
 		return EngineNone
@@ -105,6 +106,18 @@ func (e *Engine) acting() Kind {
 		return EngineWebhook
 	}
 	return EngineNone
+}
+
+func (e *Engine) installed() bool { return e.found["policy"] && e.found["binding"] }
+
+// SetRules tells whether the object exists from which the policy reads the rules. Until then, the policy taints no
+// node.
+func (e *Engine) SetRules(ctx context.Context, exist bool) { e.see(ctx, "rules", exist) }
+
+func (e *Engine) see(ctx context.Context, part string, there bool) {
+	if before, after := e.set(part, there); before != after {
+		log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
+	}
 }
 
 // Ready is a readiness check. It fails if the mode names an engine that is not available.
@@ -117,6 +130,9 @@ func (e *Engine) Ready(*http.Request) error {
 	case !e.served:
 		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 " +
 			"MutatingAdmissionPolicy (Kubernetes 1.36)")
+	case e.installed():
+		return fmt.Errorf("--node-admission=policy: no AdmissionRules %q found, from which the policy reads the rules: is "+
+			"the CRD admissionrules.nodegate.io installed? See config/crd", admissionv1alpha1.Name)
 	}
 	return fmt.Errorf("--node-admission=policy: no MutatingAdmissionPolicy %q with a binding of the same name found: "+
 		"see config/node-admission-policy", e.policy)
@@ -173,11 +189,7 @@ func (e *Engine) SetupWithManager(ctx context.Context, mgr manager.Manager) erro
 		"binding": &admissionregistrationv1.MutatingAdmissionPolicyBinding{},
 	} {
 		see := func(there bool) func(client.Object) {
-			return func(client.Object) {
-				if before, after := e.set(part, there); before != after {
-					log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
-				}
-			}
+			return func(client.Object) { e.see(ctx, part, there) }
 		}
 		if _, err := watch.Follow(ctx, policies, object, see(true), see(false)); err != nil {
 			return fmt.Errorf("looking for the policy %q: %w", e.policy, err)

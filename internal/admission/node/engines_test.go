@@ -190,6 +190,15 @@ var requests = map[string]request{
 		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Value = strings.Repeat("x", 64) })},
 	"a rule whose taint would be invalid: its effect": {
 		rules: one(func(r *build.RuleWrapper) { r.Spec.Taint.Effect = "Never" })},
+	// Otherwise the API server would refuse the request.
+	"a node whose annotations have no room for the record": {admin: true,
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+			n.Annotation("example.com/filler", strings.Repeat("x", 256<<10-100))
+		}},
+	"a node whose annotations have room for the record": {admin: true, gates: true,
+		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+			n.Annotation("example.com/filler", strings.Repeat("x", 256<<10-1000))
+		}},
 	"a forged record": {brings: forged, gates: true},
 	"a forged record of a rule that does not match": {unmatched: true, brings: forged},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),

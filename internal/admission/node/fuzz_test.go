@@ -26,8 +26,9 @@ import (
 func FuzzNodes(f *testing.F) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	rule := ruleset.Compile(network("a").UID("u").Created(now).Obj(), nil, now)
-	set := ruleset.NewSet(rule)
-	w := &Webhook{Rules: func() *ruleset.Set { return set }, Acting: NewEngine(ModeWebhook, true, "").Acting,
+	admitting, _ := ruleset.NewSet(rule).ForAdmission()
+	rules := ruleset.CompileAdmission(admitting)
+	w := &Webhook{Rules: func() []ruleset.AdmissionRule { return rules }, Acting: NewEngine(ModeWebhook, true, "").Acting,
 		Clock: clocktesting.NewFakePassiveClock(now)}
 	good, err := json.Marshal(build.MakeNode("n").Label(poolKey, "a").Annotation(v1alpha1.RecordAnnotationPrefix+"u",
 		"{").Obj())

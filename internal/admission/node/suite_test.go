@@ -8,10 +8,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -21,6 +23,8 @@ import (
 
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/controller/admissionrules"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/watch"
 	"github.com/nodegate/nodegate/test/cluster"
 	"github.com/nodegate/nodegate/test/cluster/suite"
@@ -57,12 +61,32 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	engine = NewEngine(ModeAuto, true, "nodegate-node-admission")
 	Expect(engine.SetupWithManager(running, mgr)).To(Succeed())
 
+	// The leader's part, which decides by the status here, and does not read evidence.
+	writer := &admissionrules.Writer{Client: operator, Clock: clock.RealClock{}}
+	admitted := &watch.Admission{Rules: rules, Changed: func(exists bool) {
+		engine.SetRules(running, exists)
+		writer.Wake()
+	}}
+	Expect(mgr.Add(manager.RunnableFunc(writer.Start))).To(Succeed())
+	Expect(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		var last *ruleset.Set
+		return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			if now := rules.Reported(); now != last {
+				writer.Publish(ctx, now)
+				last = now
+			}
+			return false, nil
+		})
+	}))).To(Succeed())
+	Expect(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return admitted.Run(ctx, server.Config()) }))).
+		To(Succeed())
+
 	taken, err := cluster.TakePorts(1)
 	Expect(err).NotTo(HaveOccurred())
 	certificate, ca := makeCertificate()
 	s := &admission.Server{Address: fmt.Sprintf("127.0.0.1:%d", taken[0]),
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &certificate, nil },
-		Handlers:    []admission.Handler{&Webhook{Rules: rules.Reported, Acting: engine.Acting, Clock: clock.RealClock{}}}}
+		Handlers:    []admission.Handler{&Webhook{Rules: admitted.Current, Acting: engine.Acting, Clock: clock.RealClock{}}}}
 	Expect(mgr.Add(s)).To(Succeed())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(running) }()

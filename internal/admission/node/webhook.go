@@ -21,8 +21,8 @@ import (
 
 // Webhook is the mutating webhook for nodes.
 type Webhook struct {
-	// Rules returns the current snapshot of all rules.
-	Rules func() *ruleset.Set
+	// Rules returns the rules that taint nodes at admission.
+	Rules func() []ruleset.AdmissionRule
 	// Acting returns the active engine. The webhook changes nothing while another one is active.
 	Acting func() Kind
 	// Clock tells the time.
@@ -63,9 +63,9 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	response.Patch = admitted.Patch
 	response.PatchType = new(admissionv1.PatchTypeJSONPatch)
 	if req.DryRun == nil || !*req.DryRun {
-		admittedTaints.WithLabelValues(string(EngineWebhook)).Add(float64(len(admitted.Claims)))
+		admittedTaints.WithLabelValues(string(EngineWebhook)).Add(float64(admitted.Claims))
 	}
 	log.FromContext(ctx).V(2).Info("Tainted node", "node", node.Name, "operation", req.Operation, "rules",
-		len(admitted.Claims))
+		admitted.Claims)
 	return response
 }

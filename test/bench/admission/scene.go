@@ -18,6 +18,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
@@ -25,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/node"
@@ -92,13 +94,13 @@ type scene struct {
 	stopped                             chan error
 	url                                 string
 	ca                                  []byte
-	rules                               atomic.Pointer[ruleset.Set]
+	rules                               atomic.Pointer[[]ruleset.AdmissionRule]
 	batch                               int
 }
 
 func setUp(ctx context.Context) (_ *scene, err error) {
 	s := &scene{}
-	s.rules.Store(ruleset.NewSet())
+	s.rules.Store(&[]ruleset.AdmissionRule{})
 	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, Log: os.Stderr}); err != nil {
 		return nil, err
 	}
@@ -150,7 +152,8 @@ func (s *scene) serve() error {
 	server := &admission.Server{
 		Address:     fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil },
-		Handlers: []admission.Handler{&node.Webhook{Rules: s.rules.Load, Clock: clock.RealClock{},
+		Handlers: []admission.Handler{&node.Webhook{Clock: clock.RealClock{},
+			Rules:  func() []ruleset.AdmissionRule { return *s.rules.Load() },
 			Acting: func() node.Kind { return node.EngineWebhook }}},
 	}
 	s.url, s.ca, s.stopped = fmt.Sprintf("https://localhost:%d", ports[0]), ca, make(chan error, 1)
@@ -175,7 +178,7 @@ func (s *scene) install(ctx context.Context, now setup) (func(context.Context) e
 				return err
 			}
 		}
-		s.rules.Store(ruleset.NewSet())
+		s.rules.Store(&[]ruleset.AdmissionRule{})
 		return s.await(ctx, setup{})
 	}
 	if err := s.makeRules(ctx, now.rules, &installed); err != nil {
@@ -222,8 +225,16 @@ func (s *scene) makeRules(ctx context.Context, n int, installed *[]client.Object
 		*installed = append(*installed, rule)
 		compiled = append(compiled, ruleset.Compile(rule, nil, time.Now()))
 	}
-	s.rules.Store(ruleset.NewSet(compiled...))
-	return nil
+	rules, _ := ruleset.NewSet(compiled...).ForAdmission()
+	admitting := ruleset.CompileAdmission(rules)
+	s.rules.Store(&admitting)
+	object := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}, Rules: rules}
+	*installed = append(*installed, object)
+	operator, err := s.cluster.As(cluster.OperatorUser, "system:masters") // a policy refuses others
+	if err != nil {
+		return err
+	}
+	return operator.Create(ctx, object)
 }
 
 // await waits until a new node gets exactly the taints of the setup.

@@ -80,8 +80,10 @@ func ReadMutating(p *mutating.Policy, binding *mutating.PolicyBinding) (*Mutatin
 		return nil, fmt.Errorf("compiling the policy %s: %w", p.Name, problems[0])
 	}
 	if of := p.Spec.ParamKind; of != nil {
-		resource, _ := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
-		at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.Resource() == resource.GroupResource() })
+		plural, same := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
+		at := slices.IndexFunc(Kinds, func(k Kind) bool { // AdmissionRules are a plural already
+			return k.Resource() == plural.GroupResource() || k.Resource() == same.GroupResource()
+		})
 		if at < 0 {
 			return nil, fmt.Errorf("the policy %s has parameters of the kind %s, which is not served", p.Name, of.Kind)
 		}

@@ -35,6 +35,8 @@ const (
 	Rules      Kind = "nodereadinessrules"
 	CRDs       Kind = "customresourcedefinitions"
 	NodeClaims Kind = "nodeclaims"
+	// AdmissionRules is the kind of the object that lists the rules for admission.
+	AdmissionRules Kind = "admissionrules"
 
 	DaemonSets     Kind = "daemonsets"
 	CSINodes       Kind = "csinodes"
@@ -42,12 +44,13 @@ const (
 )
 
 // Kinds are all kinds.
-var Kinds = []Kind{Nodes, Pods, Rules, CRDs, NodeClaims, DaemonSets, CSINodes, ResourceSlices}
+var Kinds = []Kind{Nodes, Pods, Rules, AdmissionRules, CRDs, NodeClaims, DaemonSets, CSINodes, ResourceSlices}
 
 // Resource is the kind's group and resource.
 func (k Kind) Resource() schema.GroupResource {
-	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", CRDs: apiextensionsv1.GroupName,
-		NodeClaims: "karpenter.sh", DaemonSets: "apps", CSINodes: "storage.k8s.io", ResourceSlices: "resource.k8s.io"}[k]
+	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", AdmissionRules: "nodegate.io",
+		CRDs: apiextensionsv1.GroupName, NodeClaims: "karpenter.sh", DaemonSets: "apps", CSINodes: "storage.k8s.io",
+		ResourceSlices: "resource.k8s.io"}[k]
 	return schema.GroupResource{Group: group, Resource: string(k)}
 }
 

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"iter"
 	"maps"
 	"reflect"
 	"slices"
@@ -19,19 +20,88 @@ type Request struct {
 	Kubelet, Skipped bool
 	// Policy is whether the policy taints nodes, and not the webhook. The policy has no clock.
 	Policy bool
-	// Seen is whether it is known which rules the engine saw: those of the view.
+	// Seen is whether it is known which rules the engine saw: those that are listed, or without a list those of the view.
 	Seen bool
+	// Listed lists the rules for admission, as the engine saw them. It is nil if there is no list.
+	Listed Document
 }
 
 // Admitted judges what admission made of a write of a node.
 func (m *Model) Admitted(r *Request, v *View) {
 	before, sent, stored := read[node](r.Before), read[node](r.Sent), read[node](r.Stored)
 	m.adds(r, before, sent, stored)
-	if !r.Seen {
+	if !r.Seen || r.Policy && r.Listed == nil { // without a list, the policy does not run
 		return
 	}
-	for of := range each[rule](v.Rules) {
+	claimed := map[string]bool{}
+	for of := range r.rules(v) {
 		m.admits(r, before, sent, stored, of, v)
+		claimed[of.key()] = true
+	}
+	for key := range stored.Metadata.Annotations {
+		if strings.HasPrefix(key, recordPrefix) && !claimed[key] && !r.Skipped {
+			m.check("admits", before != nil && sent.Metadata.Annotations[key] != "", "node %s has the annotation %s of no rule",
+				sent.Metadata.Name, key)
+		}
+	}
+}
+
+// rules are those that the engine saw.
+func (r *Request) rules(v *View) iter.Seq[*rule] {
+	if r.Listed != nil {
+		return read[list](r.Listed).all()
+	}
+	return each[rule](v.Rules)
+}
+
+// list is the object that lists the rules for admission.
+type list struct {
+	Rules []struct {
+		Name, UID          string
+		Since              time.Time
+		Key, Value, Effect string
+		Selector           []struct {
+			Key, Operator string
+			Values        []string
+		}
+	}
+}
+
+// all are the listed rules.
+func (l *list) all() iter.Seq[*rule] {
+	return func(yield func(*rule) bool) {
+		for _, of := range l.Rules {
+			r := &rule{listed: true}
+			r.Metadata.Name, r.Metadata.UID, r.Status.InForce.Since = of.Name, of.UID, of.Since
+			r.Spec.Taint = taint{Key: of.Key, Value: of.Value, Effect: of.Effect}
+			r.Spec.NodeSelector.MatchExpressions = of.Selector
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Listed judges the list of the rules for admission at a quiet moment: it has all rules that taint nodes at admission,
+// and no others.
+func (m *Model) Listed(of Document, v *View) {
+	in := map[string]taint{}
+	if of != nil {
+		for r := range read[list](of).all() {
+			in[r.Metadata.UID] = r.Spec.Taint
+		}
+	}
+	there := map[string]bool{}
+	for r := range each[rule](v.Rules) {
+		t, listed := in[r.Metadata.UID]
+		there[r.Metadata.UID] = true
+		must := r.Spec.Taint.Key != "" && r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() &&
+			r.Spec.NodeAdmission != "None" && v.frozen(r) == "" && !r.notInForce() // as in a deadlock
+		m.check("listed", listed == must && (!must || t == r.Spec.Taint), "rule %s is listed for admission: %t, %v",
+			r.Metadata.Name, listed, t)
+	}
+	for uid := range in {
+		m.check("listed", there[uid], "the rule %s is listed for admission, and does not exist", uid)
 	}
 }
 
@@ -92,9 +162,6 @@ func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, v *View
 		return
 	}
 	rec, t := stored.record(of.Metadata.UID), of.Spec.Taint
-	if r.Policy && before != nil && has == "" && v.claimedByAnother(stored, of.Metadata.UID, t.id()) {
-		return // the policy is run for one rule after the other: the taint is there already
-	}
 	m.check("admits", rec.claim() == t.id() && stored.has(t.id()), "rule %s does not claim node %s at admission", name,
 		sent.Metadata.Name)
 	m.check("admits", rec.Since.IsZero() == r.Policy && rec.Released.IsZero() && rec.Late == (r.Policy && before != nil),
@@ -106,7 +173,6 @@ func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer
 	since := latest(of.Metadata.CreationTimestamp, of.Status.InForce.Since)
 	age := sent.condition("Ready").LastHeartbeatTime.Sub(sent.Metadata.CreationTimestamp)
 	_, old := sent.Metadata.Annotations[markerPrefix+of.Metadata.Name]
-	why := v.frozen(of)
 	switch {
 	case r.Skipped, of.Spec.Taint.Key == "", of.Metadata.DeletionTimestamp != nil, !of.Spec.enforced(),
 		of.Spec.NodeAdmission == "None", of.notInForce(), !of.Spec.NodeSelector.matches(sent.Metadata.Labels),
@@ -116,7 +182,9 @@ func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer
 		of.Spec.NodeSelector.matches(before.Metadata.Labels) || sent.Metadata.Annotations[of.key()] != "" ||
 		sent.has(of.Spec.Taint.id()) || age > 10*time.Minute || sent.Metadata.CreationTimestamp.Before(since)):
 		return no
-	case why != "", old, m.rules[of.Metadata.UID] == nil:
+	case of.listed:
+		return map[bool]answer{false: yes, true: no}[old]
+	case v.frozen(of) != "", old, m.rules[of.Metadata.UID] == nil:
 		return unknown
 	case before != nil && m.existing(sent, of) != no: // its status may not say it yet
 		return unknown

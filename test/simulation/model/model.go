@@ -42,10 +42,11 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed", "completes",
-	"denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed", "left", "lifted", "limit",
-	"marked", "marker", "opened", "ours", "overruled", "places", "published", "replaces", "room", "roomless", "spared",
-	"spares", "stands", "status", "taints", "value", "watched", "windows"}
+var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed",
+	"completes", "denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed",
+	"left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled", "places",
+	"published", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints", "value",
+	"watched", "windows"}
 
 // Model judges a story.
 type Model struct {

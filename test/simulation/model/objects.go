@@ -213,6 +213,7 @@ func (s *spec) rearms() bool    { return len(s.RearmOn) > 0 }
 func (s *spec) enforced() bool  { return !s.DryRun && !s.Suspend }
 
 type rule struct {
+	listed   bool // it is an entry of the list for admission
 	Metadata metadata
 	Spec     spec
 	Status   struct {

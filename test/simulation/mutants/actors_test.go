@@ -17,15 +17,6 @@ func init() {
 }`, "published"},
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
-		{"22: the webhook goes by what this replica knows",
-			`		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
-	)
-`, `		&nodeadmission.Webhook{Rules: rules.Reported, Acting: env.Admission, Clock: env.Clock},
-	)
-	if w := r.Webhooks[len(r.Webhooks)-1].(*nodeadmission.Webhook); MUTANT {
-		w.Rules = rules.Set
-	}
-`, "admits"},
 		{"8: the place of a deleted node is free", `if fresh && keepsPlaces(s.rule) &&`,
 			`if !MUTANT && fresh && keepsPlaces(s.rule) &&`, "places"},
 		{"8: places of deleted nodes are forgotten at a restart", `	p.deleted = int(status.Limit.Deleted)`,

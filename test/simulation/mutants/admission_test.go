@@ -8,22 +8,22 @@ func init() {
 	mutants = append(mutants, []mutant{
 		{"the policy taints in a kubelet's update", `"request.operation == 'CREATE' || !(has(request.userInfo.groups)`,
 			`"true || !(has(request.userInfo.groups)`, "admission|labelled|admits"},
-		{"the policy adds NoExecute to a node that is labelled later", ` && params.spec.taint.effect != 'NoExecute' &&
-`, ` &&
+		{"the policy adds NoExecute to a node that is labelled later",
+			`(request.operation == 'CREATE' || r.effect != 'NoExecute' &&
+`, `(request.operation == 'CREATE' ||
 `, "admission|admits"},
 		{"the policy taints nodes that are older than the rule",
-			`      timestamp(object.metadata.creationTimestamp) >= timestamp(has(params.status) && ` +
-				`has(params.status.inForce) ? params.status.inForce.since : params.metadata.creationTimestamp) &&
+			`          timestamp(object.metadata.creationTimestamp) >= timestamp(r.since) &&
 `, "", "admits|spared|limit"},
 		{"the policy taints old nodes", `<= duration('10m')`, `<= duration('1000h')`, "admits|spared|limit"},
 		{"the policy taints nodes that matched before",
-			`![has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}].all(l,`, `![{'other': ''}].all(l,`,
-			"admits|admission|spared|limit"},
-		{"the policy claims by what a node brings as a record",
-			`"request.operation == 'CREATE' && has(object.metadata.annotations) && ` +
-				`variables.record in object.metadata.annotations"`,
-			`"false"`, "admits|admission|frozen"},
-		{"the policy adds a taint that is there", `(variables.present ? [] :`, `(false ? [] :`, "admission|labelled"},
+			`"request.operation == 'UPDATE' && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"`,
+			`"{'other': ''}"`, "admits|admission|spared|limit"},
+		{"the policy keeps what a node brings as records", `filter(k, request.operation == 'UPDATE' || !k`,
+			`filter(k, true || !k`, "admits|admission|frozen"},
+		{"the policy adds a taint that is there", `          !(r.key + ':' + r.effect in variables.present),
+`, `          true,
+`, "admission|labelled|admits"},
 		{"the policy taints nodes that may join in any case",
 			`    # A node with this label is never tainted at admission. Kubelets cannot set it themselves.
     objectSelector:
@@ -34,16 +34,8 @@ func init() {
       - key: example.com/other`, "admission|admits"},
 		{"claims by the policy on nodes that are labelled later are as old as the node",
 			`(request.operation == 'CREATE' ? '"}' : '","late":true}')`, `'"}'`, "admits|opened"},
-		{"the policy taints for rules that are not in force", `  - name: rule-is-enforced
-    expression: |-
-      request`, `  - name: rule-is-enforced
-    expression: |-
-      has(params.spec.taint) || request`, "admits|admission|frozen"},
-		{"the policy taints nodes that a rule does not select", `  - name: node-matches
-    expression: |-
-      request`, `  - name: node-matches
-    expression: |-
-      true || request`, "admits|admission"},
+		{"the policy taints nodes that a rule does not select", `e.operator == 'In' ? e.key in variables.labels && `,
+			`e.operator == 'In' ? true || e.key in variables.labels && `, "admits|admission"},
 		{"the policy taints no new node", `      request.operation == 'CREATE' ||
       (has(object.metadata.labels)`, `      request.operation != 'CREATE' &&
       (has(object.metadata.labels)`, "admits"},
@@ -54,8 +46,8 @@ func init() {
 			`rule.Taint.Effect != corev1.TaintEffectNoExecute && nodeview.Find`,
 			`(MUTANT || rule.Taint.Effect != corev1.TaintEffectNoExecute) && nodeview.Find`, "admission|admits"},
 		{"the webhook adds a taint that is there",
-			`		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
-			`		if MUTANT || nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, rule.Taint) == nil {`,
+			`		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, &rule.Taint) == nil {`,
+			`		if MUTANT || nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, &rule.Taint) == nil {`,
 			"admission|labelled"},
 	}...)
 }

@@ -346,9 +346,9 @@ var mutants = []mutant{
 	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left|quiescence"},
 	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`,
 		`	if MUTANT || boot == "" || s.Record.BootID == "" ||`, "taints|opened|booting|status"},
-	{"the webhook taints for rules with nodeAdmission None", `rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
-`, `!MUTANT && rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
-`, "admits"},
+	{"rules with nodeAdmission None are listed for admission", `r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone
+`, `(MUTANT || r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone)
+`, "listed|admits"},
 	{"records of deleted rules stay on nodes", `		if !exists && !gone || s.awaits(`,
 		`		if MUTANT || !exists && !gone || s.awaits(`, "left"},
 	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
@@ -368,11 +368,11 @@ var mutants = []mutant{
 		`true, n.rec.Forced && n.Rule.Limited()`, `true, !MUTANT && n.rec.Forced && n.Rule.Limited()`, "limit"},
 	{"unreadySeconds are nothing", `	case !first && n.Now.Before(due):`, `	case !MUTANT && !first && n.Now.Before(due):`,
 		"windows"},
-	{"the webhook taints no node", `		if !admits(rule, old, node) {`, `		if MUTANT || !admits(rule, old, node) {`,
+	{"the webhook taints no node", `rule := &rules[i]; admits(`, `rule := &rules[i]; !MUTANT && admits(`,
 		"admits"},
-	{"the webhook taints for suspended rules",
-		`	if rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission`,
-		`	if !MUTANT && rule.Mode != ruleset.Enforced || rule.Taint == nil || rule.Spec.NodeAdmission`, "admits|frozen"},
+	{"rules that are not in force are listed for admission",
+		`	return r.Mode == Enforced && r.Taint != nil && r.Spec.NodeAdmission`,
+		`	return (MUTANT || r.Mode == Enforced) && r.Taint != nil && r.Spec.NodeAdmission`, "listed|admits|frozen"},
 	{"an edited value of a taint changes nothing",
 		`edited := b.d == oldest.d &&`,
 		`edited := !MUTANT && b.d == oldest.d &&`,

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/watch"
@@ -36,13 +37,18 @@ import (
 // typed is an object as a client reads it. It is shared by all readers, and must not be changed.
 func typed(o *api.Object) client.Object {
 	return o.Memo("typed", func() any {
-		if o.Kind != api.Rules {
+		var out client.Object
+		switch o.Kind {
+		case api.Rules:
+			out = &v1alpha1.NodeReadinessRule{}
+		case api.AdmissionRules:
+			out = &admissionv1alpha1.AdmissionRules{}
+		default:
 			return o.Meta.(client.Object)
 		}
-		rule := &v1alpha1.NodeReadinessRule{}
 		content := o.Meta.(*unstructured.Unstructured).Object
-		utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(content, rule))
-		return rule
+		utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(content, out))
+		return out
 	}).(client.Object)
 }
 
@@ -67,6 +73,8 @@ func kindOf(obj any) api.Kind {
 		return api.Pods
 	case *v1alpha1.NodeReadinessRule, *v1alpha1.NodeReadinessRuleList:
 		return api.Rules
+	case *admissionv1alpha1.AdmissionRules:
+		return api.AdmissionRules
 	case *apiextensionsv1.CustomResourceDefinition:
 		return api.CRDs
 	case schema.ObjectKind:

@@ -105,6 +105,35 @@ func (w writer) Delete(_ context.Context, obj client.Object, options ...client.D
 	return w.do(r, obj)
 }
 
+// instant is a client whose writes are carried out at once: they are made outside of reconcilers.
+type instant struct {
+	client.Client
+	reader  live
+	replica *Replica
+}
+
+func (i instant) Get(ctx context.Context, key client.ObjectKey, out client.Object, o ...client.GetOption) error {
+	return i.reader.Get(ctx, key, out, o...)
+}
+
+func (i instant) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return i.do("create", obj)
+}
+
+func (i instant) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return i.do("update", obj)
+}
+
+func (i instant) do(verb string, obj client.Object) error {
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return fmt.Errorf("encoding an object: %w", err)
+	}
+	_, err = i.replica.server.Do(api.Request{User: "operator", Verb: verb, Kind: kindOf(obj), Name: obj.GetName(),
+		Body: body})
+	return err
+}
+
 // status writes the subresource.
 type status struct {
 	client.SubResourceWriter

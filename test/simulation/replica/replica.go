@@ -22,6 +22,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/controller/admissionrules"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/operator"
@@ -49,6 +50,7 @@ type Replica struct {
 	server  *api.Server
 
 	operator    *operator.Replica
+	rules       *admissionrules.Writer
 	stores      map[api.Kind]*store
 	evidence    map[string]*following
 	minimum     map[api.Kind]int64 // the version of the own last write
@@ -134,7 +136,7 @@ func (r *Replica) Start() {
 		claims: map[string]model.Document{}, edited: map[string]bool{},
 		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
-	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
+	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		r.stores[k] = r.newStore(k, nil)
 	}
 	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
@@ -147,13 +149,17 @@ func (r *Replica) Start() {
 	if r.World.Policy { // as with --node-admission=auto
 		engine = nodeadmission.EnginePolicy
 	}
+	r.rules = &admissionrules.Writer{Client: instant{reader: live{r}, replica: r}, Clock: r}
 	var err error
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
 		Cache: cached, Client: writer{reader: cached, replica: r}, Live: live{r},
 		Direct: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
 		Recorder: silent{}, Clock: r, After: r.after, Admission: func() nodeadmission.Kind { return engine },
+		AdmissionRules: r.rules,
 	}, options)
 	utilruntime.Must(err)
+	r.operator.Admission.Changed = func(bool) { r.rules.Wake() }
+	r.stores[api.AdmissionRules].subscribe(r.operator.Admission.Handler())
 }
 
 // after runs a function when a time has passed.
@@ -244,7 +250,7 @@ func (r *Replica) watched(k api.Kind) []*store {
 	if !r.Up {
 		return nil
 	}
-	if k == api.Nodes || k == api.Rules || k == api.CRDs || k == api.NodeClaims {
+	if k == api.Nodes || k == api.Rules || k == api.AdmissionRules || k == api.CRDs || k == api.NodeClaims {
 		if s := r.stores[k]; s != nil {
 			return []*store{s}
 		}
@@ -330,6 +336,21 @@ func (r *Replica) Background() {
 		f := r.background[0]
 		r.background = r.background[1:]
 		f()
+	}
+	r.writeRules()
+}
+
+// writeRules lets the leader write the rules for admission, if there is a reason.
+func (r *Replica) writeRules() {
+	if !r.Leads || r.Deposed {
+		return
+	}
+	select {
+	case <-r.rules.Woken():
+		if err := r.rules.Write(r.ctx); err != nil {
+			r.after(time.Second, r.rules.Wake)
+		}
+	default:
 	}
 }
 

@@ -85,7 +85,7 @@ func (r *Replica) Idle() bool {
 	if !r.Up {
 		return true
 	}
-	if len(r.Parked) > 0 || len(r.background) > 0 {
+	if len(r.Parked) > 0 || len(r.background) > 0 || r.Leads && !r.Deposed && len(r.rules.Woken()) > 0 {
 		return false
 	}
 	for _, k := range api.Kinds {
@@ -134,7 +134,7 @@ func (r *Replica) Retries() bool {
 // Current reports whether the process has heard of all nodes and rules as they are now.
 func (r *Replica) Current() bool {
 	pends := func(q *queued) bool { return len(q.pending) > 0 }
-	for _, k := range []api.Kind{api.Nodes, api.Rules, api.CRDs} {
+	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		for _, s := range r.watched(k) {
 			if s.resumes || s.behind(r.server) || slices.ContainsFunc(s.handlers, pends) {
 				return false

@@ -163,11 +163,14 @@ func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node
 	if old != nil {
 		request.Before = &api.Object{Kind: api.Nodes, Meta: old}
 	}
-	v := w.present()
-	if policy { // it sees the rules themselves
-		v, request.Seen = w.Model.At(nil, documents(w.server.ListAt(api.Rules, w.told)), nil, w.evidence()), true
+	version := w.server.Version()
+	if policy { // it sees the list itself
+		version, request.Seen = w.told, true
 	}
-	w.Model.Admitted(request, v)
+	if listed := w.server.ListAt(api.AdmissionRules, version); len(listed) > 0 {
+		request.Listed = listed[0]
+	}
+	w.Model.Admitted(request, w.present())
 	return nil
 }
 

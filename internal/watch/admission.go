@@ -1,0 +1,67 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"sync/atomic"
+
+	"k8s.io/client-go/tools/cache"
+
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// Admission serves the rules that taint nodes at admission, on every replica: those that the leader has written into
+// the AdmissionRules. While there is no such object, because the CRD is missing or no leader of this version has
+// written it yet, they are those that are in force by their status.
+type Admission struct {
+	// Rules are all rules.
+	Rules *Rules
+	// Changed is called after the object has changed, with whether it exists. It may be nil.
+	Changed func(exists bool)
+
+	stored   atomic.Pointer[[]ruleset.AdmissionRule]
+	byStatus atomic.Pointer[byStatus]
+}
+
+// byStatus are the compiled rules of a snapshot.
+type byStatus struct {
+	of    *ruleset.Set
+	rules []ruleset.AdmissionRule
+}
+
+// Current returns the rules that taint nodes at admission.
+func (a *Admission) Current() []ruleset.AdmissionRule {
+	if stored := a.stored.Load(); stored != nil {
+		return *stored
+	}
+	set := a.Rules.Reported()
+	if known := a.byStatus.Load(); known != nil && known.of == set {
+		return known.rules
+	}
+	rules, _ := set.ForAdmission()
+	compiled := &byStatus{of: set, rules: ruleset.CompileAdmission(rules)}
+	a.byStatus.Store(compiled)
+	return compiled.rules
+}
+
+// Handler returns the handler of the object.
+func (a *Admission) Handler() cache.ResourceEventHandler { return handler(a.put, a.drop) }
+
+func (a *Admission) put(object *admissionv1alpha1.AdmissionRules) {
+	rules := ruleset.CompileAdmission(object.Rules)
+	a.stored.Store(&rules)
+	a.tell(true)
+}
+
+func (a *Admission) drop(*admissionv1alpha1.AdmissionRules) {
+	a.stored.Store(nil)
+	a.tell(false)
+}
+
+func (a *Admission) tell(exists bool) {
+	if a.Changed != nil {
+		a.Changed(exists)
+	}
+}
