@@ -272,11 +272,11 @@ release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, ch
 ##@ Deploy
 
 .PHONY: install
-install: ## Install the CRD into the current cluster, or bring it to this version.
+install: ## Install the CRDs into the current cluster, or bring them to this version.
 	$(GO) run ./cmd/manager apply-crd
 
 .PHONY: uninstall
-uninstall: ## Delete the rules and the CRD from the current cluster.
+uninstall: ## Delete the rules and the CRDs from the current cluster.
 	@$(DELETE_RULES)
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
@@ -285,7 +285,7 @@ deploy: build-installer ## Deploy the operator with the image IMG to the current
 	$(KUBECTL) apply --server-side -f dist/install.yaml
 
 .PHONY: undeploy
-undeploy: ## Delete the rules, the operator and the CRD from the current cluster.
+undeploy: ## Delete the rules, the operator and the CRDs from the current cluster.
 	@$(DELETE_RULES)
 	$(KUSTOMIZE) build $(CONFIG) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -13,13 +14,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 )
 
@@ -30,10 +35,11 @@ const establishLimit = time.Minute
 func newApplyCRDCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "apply-crd",
-		Short: "Create the CRD of the rules, or update it to this version",
-		Long: `Create the CRD NodeReadinessRule, or replace its spec with that of this version, and wait until the API server
-serves it. Unlike "kubectl apply", the command leaves no field of another version in the CRD. It does not change stored
-rules.`,
+		Short: "Create the CRDs, or update them to this version",
+		Long: `Create the CRDs NodeReadinessRule and AdmissionRules, or replace their specs with those of this version, and
+wait until the API server serves them. Unlike "kubectl apply", the command leaves no field of another version in a CRD.
+It does not change stored rules. It also writes the rules for admission, by the status of the rules, so that the
+admission policy of this version has them before the operator is upgraded.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := kubeconfig()
@@ -44,19 +50,33 @@ rules.`,
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
-			return applyCRD(cmd.Context(), client.CustomResourceDefinitions(), cmd.OutOrStdout())
+			for _, load := range []func() (*apiextensionsv1.CustomResourceDefinition, error){crd.Load, crd.LoadAdmissionRules} {
+				wanted, err := load()
+				if err != nil {
+					return err
+				}
+				if err := applyCRD(cmd.Context(), client.CustomResourceDefinitions(), wanted, cmd.OutOrStdout()); err != nil {
+					return err
+				}
+			}
+			scheme := runtime.NewScheme()
+			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
+				return err
+			}
+			c, err := ctrlclient.New(cfg, ctrlclient.Options{Scheme: scheme})
+			if err != nil {
+				return fmt.Errorf("connecting to the cluster: %w", err)
+			}
+			return seedAdmissionRules(cmd.Context(), c, cmd.OutOrStdout())
 		},
 	}
 }
 
-func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, out io.Writer) error {
-	wanted, err := crd.Load()
-	if err != nil {
-		return err
-	}
+func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface,
+	wanted *apiextensionsv1.CustomResourceDefinition, out io.Writer) error {
 	did := ""
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		found, err := crds.Get(ctx, wanted.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			did = "created"
 			_, err = crds.Create(ctx, wanted, metav1.CreateOptions{})
@@ -81,18 +101,18 @@ func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionIn
 	if err != nil {
 		return fmt.Errorf("writing the CRD: %w", err)
 	}
-	if err := waitUntilServed(ctx, crds); err != nil {
+	if err := waitUntilServed(ctx, crds, wanted.Name); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "customresourcedefinition.apiextensions.k8s.io/%s %s\n", crd.Name, did)
+	_, err = fmt.Fprintf(out, "customresourcedefinition.apiextensions.k8s.io/%s %s\n", wanted.Name, did)
 	return err
 }
 
 // waitUntilServed waits until the API server serves the CRD.
-func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface) error {
+func waitUntilServed(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface, name string) error {
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, establishLimit, true,
 		func(ctx context.Context) (bool, error) {
-			found, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+			found, err := crds.Get(ctx, name, metav1.GetOptions{})
 			return err == nil && apihelpers.IsCRDConditionTrue(found, apiextensionsv1.Established), nil
 		})
 	if err != nil {

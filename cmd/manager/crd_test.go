@@ -6,18 +6,26 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -31,6 +39,7 @@ func TestCommands(t *testing.T) {
 	crds := client.CustomResourceDefinitions()
 	t.Run("delete-rules", func(t *testing.T) { deletes(t, server, crds) }) // in the end also the CRD
 	t.Run("apply-crd", func(t *testing.T) { applies(t, crds) })
+	t.Run("the rules for admission", func(t *testing.T) { fills(t, server) })
 }
 
 // deleteDefinition deletes the CRD, and waits until it is gone.
@@ -53,7 +62,11 @@ func applies(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface)
 	apply := func(want string) {
 		t.Helper()
 		out := &bytes.Buffer{}
-		if err := applyCRD(t.Context(), crds, out); err != nil {
+		wanted, err := crd.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := applyCRD(t.Context(), crds, wanted, out); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasSuffix(strings.TrimSpace(out.String()), want) {
@@ -96,4 +109,41 @@ func applies(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface)
 		t.Error("a field of this version is missing")
 	}
 	apply("unchanged")
+}
+
+// fills: before an upgrade, the object has the rules that are in force by their status, also if it was written before.
+func fills(t *testing.T, server *cluster.Cluster) {
+	rules := map[string]*v1alpha1.NodeReadinessRule{}
+	for name, edit := range map[string]func(*build.RuleWrapper){
+		"acts": func(*build.RuleWrapper) {}, "frozen": func(*build.RuleWrapper) {},
+		"dry-run":          func(r *build.RuleWrapper) { r.DryRun(true) },
+		"not-at-admission": func(r *build.RuleWrapper) { r.Spec.NodeAdmission = v1alpha1.NodeAdmissionNone },
+	} {
+		r := build.MakeRule(name).Condition("example.com/C").Selector("pool", name).
+			Taint("readiness.example.com/"+name, "", corev1.TaintEffectNoSchedule)
+		edit(r)
+		rules[name] = r.Obj()
+		cluster.Must(t, cluster.Poll(t.Context(), cluster.Limit, func() error { // the CRD was created a moment ago
+			return server.Client.Create(t.Context(), rules[name])
+		}))
+	}
+	frozen := rules["frozen"]
+	meta.SetStatusCondition(&frozen.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady,
+		Status: metav1.ConditionFalse, Reason: "Invalid", ObservedGeneration: frozen.Generation})
+	cluster.Must(t, server.Client.Status().Update(t.Context(), frozen))
+	for _, want := range [][]string{{"acts"}, {"acts"}, nil} {
+		if want == nil {
+			cluster.Must(t, server.Client.Delete(t.Context(), rules["acts"]))
+		}
+		cluster.Must(t, seedAdmissionRules(t.Context(), server.Client, io.Discard))
+		object := &admissionv1alpha1.AdmissionRules{}
+		cluster.Must(t, server.Client.Get(t.Context(), client.ObjectKey{Name: admissionv1alpha1.Name}, object))
+		var got []string
+		for i := range object.Rules {
+			got = append(got, object.Rules[i].Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the object has %v, want %v", got, want)
+		}
+	}
 }
