@@ -59,7 +59,8 @@ func (f *Fleet) Counts() []Counts {
 	for _, of := range f.rules {
 		m := Material{}
 		m.countAll(of)
-		c := Counts{Rule: of.rule.Name, Mode: of.rule.Mode, OverBudget: of.limit.waiting.Len(),
+		waiting, _ := of.limit.Waiting(0)
+		c := Counts{Rule: of.rule.Name, Mode: of.rule.Mode, OverBudget: waiting,
 			BootstrapOnly: of.rule.Spec.BootstrapOnly()}
 		if of.rule.Spec.Publish != nil {
 			c.Published = map[corev1.ConditionStatus]int{corev1.ConditionTrue: 0, corev1.ConditionFalse: 0,

@@ -203,18 +203,14 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 			if since, held := before.held[n]; held {
 				state.held[n] = since
 			}
-			if w := before.limit.waiters[n]; w != nil && rule.Limited() {
-				state.wait(n, w.since)
+			if since, waits := before.limit.Waits(n); waits && rule.Limited() {
+				state.limit.Wait(n, since)
 			}
 		}
 		state.put(n, &e, e.changed == 0, now)
 	}
 	if before != nil {
-		state.limit.reserved = before.limit.reserved
-		state.limit.granted, state.limit.denied = before.limit.granted, before.limit.denied
-		if keepsPlaces(rule) && before.rule.SelectorHash == rule.SelectorHash {
-			state.limit.deleted, state.limit.deletedAt = before.limit.deleted, before.limit.deletedAt
-		}
+		state.limit.Inherit(&before.limit, before.rule.SelectorHash == rule.SelectorHash)
 		if before.readyAt.After(state.readyAt) {
 			state.readyAt = before.readyAt
 		}

@@ -4,169 +4,139 @@
 package fleet
 
 import (
+	"math"
 	"time"
 
-	"github.com/google/btree"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 )
 
-// limit is the state of maxUnavailable for one rule. released counts the nodes that the limit is a share of, and
-// claimed those of them that the rule holds.
-type limit struct {
-	released int
-	claimed  int
-	// reserved are the nodes with a granted claim that this process has not seen on the node yet.
-	reserved map[int32]struct{}
-	// waiting are the refused nodes, the longest unready first, and of several the first by name. waiters has the same
-	// by node.
-	waiting *btree.BTreeG[*waiter]
-	waiters map[int32]*waiter
-	// woken is the number of waiting nodes that were enqueued because there is room, and have not called Reserve since.
-	woken int
-	marks
-	places
+// newLimit returns the state of a rule's limit.
+func newLimit(rule *ruleset.Rule, n *nodes) limit.Limit {
+	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen
+	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
 }
 
-// waiter is a node that waits for the limit.
-type waiter struct {
-	since int64
-	node  int32
-	woken bool
+// fate says what an entry means for the limit. The entry is nil if the rule does not concern the node.
+func fate(e *Entry) limit.Fate {
+	if e == nil {
+		return limit.Fate{Ready: true}
+	}
+	return limit.Fate{Unknown: e.State == v1alpha1.NodeStateFailed, Ready: e.State == v1alpha1.NodeStateReady,
+		Refused: e.Reason == state.ReasonOverBudget}
 }
 
-func newLimit(n *nodes) limit {
-	before := func(a, b *waiter) bool {
-		return a.since < b.since || a.since == b.since && n.names[a.node] < n.names[b.node]
+// succeed counts the places of deleted nodes, before the entry of a node is replaced.
+func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
+	isNew := fresh || before.outcome == none || !before.released
+	if e != nil && e.State == v1alpha1.NodeStateReady && isNew &&
+		int64(s.nodes.created[n]) >= s.rule.InForceSince.Unix() {
+		s.limit.Succeed()
 	}
-	return limit{reserved: map[int32]struct{}{}, waiting: btree.NewG(32, before), waiters: map[int32]*waiter{}}
-}
-
-func (b *limit) count(p *pair, n int) {
-	if p.outcome == none {
-		return
-	}
-	if p.place() {
-		b.inUse += n
-	}
-	if p.marked {
-		b.marked += n
-	}
-	if !p.counted {
-		return
-	}
-	b.released += n
-	if p.claimed {
-		b.claimed += n
-	}
-}
-
-// settle ends a node's reservation and its waiting, depending on its new entry. After a failed write the claim may or
-// may not be on the node. It stays reserved until a later entry shows which, or until Unreserve.
-func (s *ruleState) settle(n int32, e *Entry) {
-	b := &s.limit
-	if e == nil || e.State != v1alpha1.NodeStateFailed {
-		delete(b.reserved, n)
-		delete(b.granted, n)
-	}
-	if e == nil || e.State == v1alpha1.NodeStateReady {
-		delete(b.denied, n)
-	}
-	if e == nil || e.Reason != state.ReasonOverBudget {
-		s.stopWaiting(n)
-	}
-}
-
-// wait adds a node to the waiting ones.
-func (s *ruleState) wait(n int32, since int64) {
-	s.stopWaiting(n)
-	w := &waiter{since: since, node: n}
-	s.limit.waiting.ReplaceOrInsert(w)
-	s.limit.waiters[n] = w
-}
-
-func (s *ruleState) stopWaiting(n int32) {
-	b := &s.limit
-	w, ok := b.waiters[n]
-	if !ok {
-		return
-	}
-	if w.woken {
-		b.woken--
-	}
-	b.waiting.Delete(w)
-	delete(b.waiters, n)
-}
-
-// amongFirst reports whether a node is one of the first waiting ones.
-func (s *ruleState) amongFirst(count int, n int32) (found bool) {
-	s.limit.waiting.Ascend(func(w *waiter) bool {
-		found = count > 0 && w.node == n
-		count--
-		return count > 0 && !found
-	})
-	return found
-}
-
-// available returns the number of claims that the limit still allows.
-func (s *ruleState) available() int {
-	return s.rule.MaxUnavailable(s.limit.released) - s.limit.claimed - len(s.limit.reserved) - s.limit.deleted
 }
 
 // Reserve asks the limit whether a rule may claim its taint on a node in service that has been unready since a time.
 // Nodes that have been unready longer come first. A granted claim ends with Record or Unreserve.
-func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) bool {
+func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) (granted bool) {
+	f.limit(rule, func(s *ruleState) { granted = s.limit.Reserve(f.add(node), since) })
+	return granted
+}
+
+// ReserveFalse asks the limit whether the condition that a rule publishes may become False on a node. Record ends a
+// grant.
+func (f *Fleet) ReserveFalse(rule types.UID, node string) (granted bool) {
+	f.limit(rule, func(s *ruleState) { granted = s.limit.ReserveFalse(f.add(node)) })
+	return granted
+}
+
+// limit calls a function with the state of a rule, if the rule is known.
+func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	state := f.state(rule)
-	if state == nil {
-		return false
+	if s := f.state(rule); s != nil {
+		do(s)
 	}
-	n := f.add(node)
-	if _, ok := state.limit.reserved[n]; ok {
-		return true
-	}
-	if state.wait(n, nanos(since)); !state.amongFirst(state.available(), n) {
-		return false
-	}
-	state.stopWaiting(n)
-	state.limit.reserved[n] = struct{}{}
-	return true
 }
 
 // Unreserve returns a granted claim that was not used.
 func (f *Fleet) Unreserve(rule types.UID, node string) {
-	f.mu.Lock()
 	var enqueue []string
-	if n, known := f.number[node]; known {
-		if state := f.state(rule); state != nil {
-			delete(state.limit.reserved, n)
-			enqueue = state.wake(nil)
+	f.limit(rule, func(s *ruleState) {
+		if n, known := f.number[node]; known {
+			s.limit.Unreserve(n)
+			enqueue = s.wake(nil)
 		}
-	}
-	f.mu.Unlock()
+	})
 	f.tell(nil, enqueue)
 }
 
-// wake appends the names of waiting nodes that the limit now allows, the longest unready first. A node that was
-// enqueued before keeps its place until its next reconcile calls Reserve or Record.
-func (s *ruleState) wake(names []string) []string {
-	b := &s.limit
-	names = s.wakeDenied(names)
-	if b.waiting.Len() == b.woken || !s.rule.Limited() {
-		return names
-	}
-	room := s.available() - b.woken
-	b.waiting.Ascend(func(w *waiter) bool {
-		if room > 0 && !w.woken {
-			w.woken = true
-			b.woken++
-			room--
-			names = append(names, s.nodes.names[w.node])
+// FreePlaces frees the places of a rule's deleted nodes if their time is over and no node waits for the limit. It
+// returns when to call it again, or 0 if nothing changes by the passage of time.
+func (f *Fleet) FreePlaces(rule types.UID, now time.Time) (again time.Duration) {
+	var enqueue []string
+	f.limit(rule, func(s *ruleState) {
+		var freed bool
+		if freed, again = s.limit.FreePlaces(now); freed {
+			enqueue = s.wake(nil)
 		}
-		return room > 0
 	})
+	f.tell(nil, enqueue)
+	return again
+}
+
+// wake appends the names of waiting nodes that the limit now allows, the longest unready first.
+func (s *ruleState) wake(names []string) []string {
+	for _, n := range s.limit.Wake(nil) {
+		names = append(names, s.nodes.names[n])
+	}
 	return names
+}
+
+// Restore gives the fleet the statuses of rules before the SetRules with which it learns of these rules. Places then
+// stay in use across a restart, also those of nodes that were deleted while no operator was running.
+func (f *Fleet) Restore(rules []v1alpha1.NodeReadinessRule) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.statuses = make(map[types.UID]*v1alpha1.NodeReadinessRuleStatus, len(rules))
+	for i := range rules {
+		f.statuses[rules[i].UID] = &rules[i].Status
+	}
+}
+
+// restore reads the places of a rule from its status. All nodes have been read. A place that is no longer in use was
+// that of a deleted node if the status names such a node. The status may be older than the last release of a node.
+func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node, now time.Time) {
+	if status == nil || status.Limit == nil || status.InForce == nil ||
+		status.InForce.SelectorHash != s.rule.SelectorHash {
+		return
+	}
+	most := math.MaxInt
+	if !status.Truncated {
+		most = gone(status, nodes)
+	}
+	s.limit.Restore(status.Limit, most, now)
+}
+
+// gone returns how many nodes that were not ready by a status do not exist any more.
+func gone(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) int {
+	since := map[string]time.Time{}
+	for i := range status.NodeEvaluations {
+		if e := &status.NodeEvaluations[i]; e.State != v1alpha1.NodeStateReady {
+			since[e.NodeName] = e.LastEvaluationTime.Time
+		}
+	}
+	for i := range status.FailedNodes {
+		since[status.FailedNodes[i].NodeName] = status.FailedNodes[i].LastEvaluationTime.Time
+	}
+	for _, node := range nodes {
+		if at, listed := since[node.Name]; listed && !node.CreationTimestamp.After(at) {
+			delete(since, node.Name)
+		}
+	}
+	return len(since)
 }

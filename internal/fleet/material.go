@@ -83,15 +83,13 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	if state == nil {
 		return Material{}, false
 	}
-	m := Material{Rule: state.rule, Released: state.limit.released, Waiting: state.limit.waiting.Len(),
-		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.places()}
-	state.limit.waiting.Ascend(func(w *waiter) bool {
-		if len(m.WaitingNodes) < fewNames {
-			m.WaitingNodes = append(m.WaitingNodes, f.names[w.node])
-		}
-		return len(m.WaitingNodes) < fewNames
-	})
-	m.MaxUnavailable = state.rule.MaxUnavailable(m.Released)
+	m := Material{Rule: state.rule, Released: state.limit.InService(), MaxUnavailable: state.limit.Allowed(),
+		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.limit.Status()}
+	waiting, first := state.limit.Waiting(fewNames)
+	m.Waiting = waiting
+	for _, n := range first {
+		m.WaitingNodes = append(m.WaitingNodes, f.names[n])
+	}
 	m.countAll(state)
 	var ranked [lastRank + 1][]int32
 	why := causes{}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
@@ -87,9 +88,8 @@ type pair struct {
 	seen             seen // of the observation
 	heartbeat        bool // a heartbeat alone may change the verdict
 	released         bool // the node is in service
-	counted, claimed bool // by the limit
-	marked           bool // the published condition is False
 	expired          bool // the node waits for its replacement
+	limit.Node            // what the limit counts of it
 }
 
 // seen has the flags of an observation as bits.
@@ -149,7 +149,7 @@ type ruleState struct {
 	unused   []uint32
 	byHash   map[uint64]uint32
 	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
-	limit    limit
+	limit    limit.Limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
@@ -160,7 +160,7 @@ type ruleState struct {
 
 func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
 	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(n), held: map[int32]uint32{}}
+		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(rule, n), held: map[int32]uint32{}}
 }
 
 // at returns the pair of a node; the state may be nil.
@@ -184,7 +184,7 @@ func (s *ruleState) concerned(affected []bool) {
 func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	before := s.at(n)
 	if before.outcome == none && e == nil {
-		s.settle(n, nil)
+		s.limit.Settle(n, fate(nil))
 		return false
 	}
 	var after pair
@@ -194,9 +194,9 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
-			heartbeat: e.HeartbeatDecides, released: e.Current.Released, counted: e.Current.Counted,
-			claimed: e.Current.Claimed, marked: e.Current.MarkedFalse, changed: uint32(now.Unix()), //nolint:gosec // until 2106
-			expired: e.Expired,
+			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,
+			changed: uint32(now.Unix()), //nolint:gosec // until 2106
+			Node:    limit.Node{Counted: e.Current.Counted, Claimed: e.Current.Claimed, Marked: e.Current.MarkedFalse},
 		}
 		if at := e.Current.ReadyAt(s.rule); at.After(s.readyAt) {
 			s.readyAt = at
@@ -209,7 +209,11 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			after.changed = before.changed
 		}
 	}
-	s.succeed(n, &before, e, fresh, now)
+	if fresh {
+		unknown := before.outcome != none && s.outcomes[before.outcome].State == v1alpha1.NodeStateFailed
+		s.limit.Delete(n, before.Node, unknown, now)
+	}
+	s.succeed(n, &before, e, fresh)
 	_, looked := s.pending[n]
 	if delete(s.pending, n); e != nil && e.pending {
 		s.pending[n], looked = struct{}{}, false
@@ -223,16 +227,15 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		}
 		s.drop(before.outcome)
 	}
-	s.limit.count(&before, -1)
-	s.limit.count(&after, 1)
-	s.settle(n, e)
+	s.limit.Recount(before.Node, after.Node)
+	s.limit.Settle(n, fate(e))
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
 	return !same || fresh || looked || before.expired != after.expired ||
-		before.counted != after.counted
+		before.Counted != after.Counted
 }
 
 // hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made

@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 )
 
 // Mode says how far a rule is in force. If several modes apply, the first of this list counts.
@@ -59,6 +59,8 @@ type Rule struct {
 	Selector labels.Selector
 	// Taint is the rule's taint, or nil if it has none.
 	Taint *corev1.Taint
+	// Limit is the rule's limit.
+	Limit limit.Rule
 	// Requirements are the compiled requirements, in the order of the spec.
 	Requirements []evidence.Requirement
 	// Problems are the reasons why the rule is invalid. They are empty for a valid rule.
@@ -119,6 +121,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 		selector = labels.Nothing()
 	}
 	r.Selector = selector
+	r.Limit = limit.Of(r.Spec)
 	r.Requirements, r.Problems = compileSpec(r.Spec)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
@@ -263,19 +266,7 @@ func (r *Rule) HoldsByVerdict() bool {
 }
 
 // Limited reports whether the rule has a limit.
-func (r *Rule) Limited() bool { return r.Spec.MaxUnavailable != nil }
-
-// MaxUnavailable returns how many of the released nodes the rule may hold at a time. A percentage is rounded up.
-func (r *Rule) MaxUnavailable(released int) int {
-	if r.Spec.MaxUnavailable == nil {
-		return released
-	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(r.Spec.MaxUnavailable, released, true)
-	if err != nil || n < 0 {
-		return 0 // invalid: such a rule is frozen and never gets here
-	}
-	return n
-}
+func (r *Rule) Limited() bool { return r.Limit.Set() }
 
 // Existing reports whether a node existed before the rule was put in force. Times have a resolution of seconds. A node
 // that was created in the same second counts as new, so that it is held.

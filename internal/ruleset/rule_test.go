@@ -213,7 +213,7 @@ func TestMaxUnavailable(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := Compile(valid().MaxUnavailable(c.limit).Obj(), nil, start)
-			if got := r.MaxUnavailable(c.released); got != c.want {
+			if got := r.Limit.Of(c.released); got != c.want {
 				t.Errorf("%s of %d is %d, want %d", c.limit, c.released, got, c.want)
 			}
 			if !r.Limited() {
@@ -223,7 +223,7 @@ func TestMaxUnavailable(t *testing.T) {
 	}
 	t.Run("without a limit there is none", func(t *testing.T) {
 		r := Compile(valid().Obj(), nil, start)
-		if got := r.MaxUnavailable(7); got != 7 || r.Limited() {
+		if got := r.Limit.Of(7); got != 7 || r.Limited() {
 			t.Errorf("all of 7 is %d, limited is %t", got, r.Limited())
 		}
 	})

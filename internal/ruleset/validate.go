@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 )
 
 // Reasons why a rule is invalid, beside those of package evidence.
@@ -142,11 +142,8 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.Unknown(fmt.Sprintf("spec.rearmOn[%d]", i), string(e))
 		}
 	}
-	if m := spec.MaxUnavailable; m != nil {
-		if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String &&
-			n > 100 {
-			v.Invalid("spec.maxUnavailable", "must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
-		}
+	if problem := limit.Problem(spec.MaxUnavailable); problem != "" {
+		v.Invalid("spec.maxUnavailable", "%s", problem)
 	}
 	v.admission(spec)
 	v.times(spec)

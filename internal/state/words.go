@@ -106,7 +106,7 @@ func (d *Decision) Message(now time.Time) string {
 		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(Problems(rule), "; ")
 	case ReasonOverBudget:
 		return fmt.Sprintf("as many nodes as maxUnavailable allows (%s) are held already: %s",
-			rule.Spec.MaxUnavailable, or(allHolds))
+			rule.Limit, or(allHolds))
 	case ReasonDryRun:
 		return "the rule is in dry-run; if enforced, " + d.would() + ": " + or(allHolds)
 	}

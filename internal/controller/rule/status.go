@@ -196,7 +196,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
 			"%s not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %s in service%s: %s",
-			text.Plural(m.Waiting, "node is", "nodes are"), m.Rule.Spec.MaxUnavailable.String(), m.MaxUnavailable,
+			text.Plural(m.Waiting, "node is", "nodes are"), m.Rule.Limit, m.MaxUnavailable,
 			text.Nodes(m.Released), deletedPlaces(m),
 			text.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
@@ -315,8 +315,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 	limit := ""
 	if m.Rule.Limited() {
-		limit = fmt.Sprintf("; maxUnavailable %s would allow %d at a time", m.Rule.Spec.MaxUnavailable.String(),
-			m.MaxUnavailable)
+		limit = fmt.Sprintf("; maxUnavailable %s would allow %d at a time", m.Rule.Limit, m.MaxUnavailable)
 	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   count(int(m.Counts.Matched)),

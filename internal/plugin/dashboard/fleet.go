@@ -99,7 +99,7 @@ func (l *Live) limitsNow() map[string]*Limit {
 		if rule == nil || !rule.Limited() {
 			continue
 		}
-		limit := &Limit{Text: stored.Spec.MaxUnavailable.String(), Max: rule.MaxUnavailable(released[name])}
+		limit := &Limit{Text: rule.Limit.String(), Max: rule.Limit.Of(released[name])}
 		if s := stored.Status.Limit; s != nil {
 			limit.InUse, limit.Deleted = s.InUse, s.Deleted
 		}

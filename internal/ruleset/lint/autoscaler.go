@@ -95,7 +95,7 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 		all, selected = len(l.facts.Nodes), len(l.facts.selected(l.rule))
 	}
 	// Other nodes may be not ready for other reasons, so the limit must be lower.
-	most := l.rule.MaxUnavailable(selected)
+	most := l.rule.Limit.Of(selected)
 	if most <= autoscalerCount || most*100 < autoscalerPercent*all {
 		return
 	}

@@ -17,22 +17,20 @@ func init() {
 }`, "published"},
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
-		{"8: the place of a deleted node is free", `if fresh && keepsPlaces(s.rule) &&`,
-			`if !MUTANT && fresh && keepsPlaces(s.rule) &&`, "places"},
-		{"8: places of deleted nodes are forgotten at a restart", `	p.deleted = int(status.Limit.Deleted)`,
+		{"8: the place of a deleted node is free", `if l.kept && (node.place()`,
+			`if !MUTANT && l.kept && (node.place()`, "places"},
+		{"8: places of deleted nodes are forgotten at a restart", `	l.deleted = int(status.Deleted)`,
 			`	if MUTANT {
 		return
 	}
-	p.deleted = int(status.Limit.Deleted)`, "places"},
+	l.deleted = int(status.Deleted)`, "places"},
 		{"8: each node that is ready frees the place of a deleted one",
 			`isNew := fresh || before.outcome == none || !before.released`,
 			`isNew := MUTANT || fresh || before.outcome == none || !before.released`, "places"},
 		{"8: places of nodes that are deleted while no operator runs are free",
-			`lost = min(lost, gone(status, nodes))`, `if lost = min(lost, gone(status, nodes)); MUTANT {
-			lost = 0
-		}`, "places"},
-		{"8: a place is kept for a minute", `s.limit.deletedAt.Add(placeKept)`,
-			`s.limit.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
+			`int(status.InUse)-l.inUse, gone); lost > 0 {`, `int(status.InUse)-l.inUse, gone); lost > 0 && !MUTANT {`, "places"},
+		{"8: a place is kept for a minute", `l.deletedAt.Add(placeKept)`,
+			`l.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
 		{"the end of the start of a node that is deleted is forgotten", `if remember { // else`,
 			`if MUTANT || remember { // else`, "starts"},
 		{"nodes are marked for which annotations have no room", `!taints.Fit(node.Annotations, marks)`,

@@ -10,7 +10,7 @@ var mutants = []mutant{
 	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
-	{"the limit is always granted", `!state.amongFirst(`, `!MUTANT && !state.amongFirst(`, "limit"},
+	{"the limit is always granted", `!l.amongFirst(`, `!MUTANT && !l.amongFirst(`, "limit"},
 	{"rules act before their evidence has been read",
 		`		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
 		`		if MUTANT && reason == ruleset.ReasonPending {
@@ -117,7 +117,7 @@ var mutants = []mutant{
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
 	{"any number of published conditions becomes False",
-		`	if state.markable() <= 0 {`, `	if !MUTANT && state.markable() <= 0 {`, "marked"},
+		`	if l.markable() <= 0 {`, `	if !MUTANT && l.markable() <= 0 {`, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
@@ -307,8 +307,8 @@ var mutants = []mutant{
 		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
-	{"percentages are rounded down", `FromIntOrPercent(r.Spec.MaxUnavailable, released, true)`,
-		`FromIntOrPercent(r.Spec.MaxUnavailable, released, !MUTANT)`, "room"},
+	{"percentages are rounded down", `FromIntOrPercent(r.max, inService, true)`,
+		`FromIntOrPercent(r.max, inService, !MUTANT)`, "room"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
@@ -377,8 +377,8 @@ var mutants = []mutant{
 		`edited := b.d == oldest.d &&`,
 		`edited := !MUTANT && b.d == oldest.d &&`,
 		"value"},
-	{"the node that is first by name is held first", `		return a.since < b.since || a.since == b.since &&`,
-		`		return !MUTANT && a.since < b.since || (MUTANT || a.since == b.since) &&`, "first"},
+	{"the node that is first by name is held first", `		return a.since.Before(b.since) || a.since.Equal(b.since) &&`,
+		`		return !MUTANT && a.since.Before(b.since) || (MUTANT || a.since.Equal(b.since)) &&`, "first"},
 	{"completionAnnotation is not set", `d.Opened && !done {`, `d.Opened && !done && !MUTANT {`, "announced"},
 	{"a node that was let pass is held again", `	case n.rec.Passed:
 		return n.at(n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:
