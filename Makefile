@@ -81,7 +81,7 @@ WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bi
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
 # completion markers.
 DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
-	$(KUBECTL) annotate nodereadinessrules.readiness.node.x-k8s.io --all readiness.node.x-k8s.io/remove-markers=true && \
+	$(KUBECTL) annotate nodereadinessrules.readiness.node.x-k8s.io --all nodegate.io/remove-markers=true && \
 	$(KUBECTL) delete nodereadinessrules.readiness.node.x-k8s.io --all --timeout=$(CLEANUP_TIMEOUT); fi
 
 .PHONY: all

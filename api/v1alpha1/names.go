@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// Domain begins the names of all annotations that are Nodegate's own, on nodes and on rules, in every API group.
+const Domain = "nodegate.io/"
+
 const (
 	// Finalizer keeps a deleted rule until everything that it wrote to nodes is gone. The name is the
 	// incumbent controller's, so that its rules can be taken over and deleted in place.
@@ -17,7 +20,7 @@ const (
 
 	// RecordAnnotationPrefix and a rule's UID form the key of the annotation in which Nodegate records, on a
 	// node, what that rule did there. Only Nodegate writes it.
-	RecordAnnotationPrefix = "readiness.node.x-k8s.io/rule-"
+	RecordAnnotationPrefix = Domain + "rule-"
 
 	// BootstrapAnnotationPrefix and a rule's UID (in an older form: its name) form the key of the annotation
 	// that says: this node has completed this bootstrap-only rule. Its value is {"rule-name":"<name>"}.
@@ -26,19 +29,19 @@ const (
 	// OverrideAnnotation, on a node, overrules every rule for that node: "Release" takes the taints off and
 	// keeps them off, "Hold" puts them on and keeps them on; ";until=<RFC 3339>" may follow. It is written by
 	// people, never by Nodegate.
-	OverrideAnnotation = "readiness.node.x-k8s.io/override"
+	OverrideAnnotation = Domain + "override"
 
 	// PausedAnnotation, on a rule, says that "kubectl nodegate pause" has suspended it, and when (RFC 3339). "kubectl
 	// nodegate resume" ends only suspensions that have it. The operator does not look at it.
-	PausedAnnotation = "readiness.node.x-k8s.io/paused"
+	PausedAnnotation = Domain + "paused"
 
 	// AcceptAnnotation, on a rule, has the codes of warnings that its author has accepted, separated by commas, such as
 	// "NoMaxUnavailable". "kubectl nodegate lint" and the webhook do not repeat them.
-	AcceptAnnotation = "readiness.node.x-k8s.io/accept-warnings"
+	AcceptAnnotation = Domain + "accept-warnings"
 
 	// RemoveMarkersAnnotation, on a rule, with the value "true": if the rule is deleted, its completion markers are
 	// removed with it, and not kept for a rule of the same name. "manager delete-rules" sets it before an uninstallation.
-	RemoveMarkersAnnotation = "readiness.node.x-k8s.io/remove-markers"
+	RemoveMarkersAnnotation = Domain + "remove-markers"
 
 	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks
 	// them as the operator's.
@@ -47,7 +50,7 @@ const (
 	// MaintenanceAnnotation, on a node, takes it out of the load balancers: /health of its agent is not ready. Its value
 	// is the reason, and optionally ";until=<RFC 3339>"; "false" and the empty value are as if it were absent. People
 	// write it, Nodegate never does.
-	MaintenanceAnnotation = "readiness.node.x-k8s.io/maintenance"
+	MaintenanceAnnotation = Domain + "maintenance"
 )
 
 // Maintenance returns why a person has put a node with these annotations in maintenance, and when that ends; zero means

@@ -178,7 +178,7 @@ type NodeReadinessRuleSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=317
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="must be an annotation key such as startup.k8s.io/completedAt: an optional DNS subdomain and '/', then 1-63 letters, digits, '-', '_' or '.', with a letter or digit first and last"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('readiness.node.x-k8s.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under readiness.node.x-k8s.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('nodegate.io/') && !self.startsWith('readiness.k8s.io/bootstrap-completed-')",message="annotations under nodegate.io/ and readiness.k8s.io/bootstrap-completed- are written by Nodegate itself: choose another key"
 	CompletionAnnotation string `json:"completionAnnotation,omitempty"`
 
 	// dryRun: true makes the operator only report in status.dryRunResults what the rule would do. The rule adds no

@@ -71,7 +71,7 @@ var _ = Describe("cleanup", func() {
 		Expect(code).To(Equal(0), err)
 		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules, " +
 			"and overrides that have ended, from 3 nodes (deleted, ended, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
-		Expect(err).To(ContainSubstring("warning: node kept: the annotation readiness.node.x-k8s.io/override stays"))
+		Expect(err).To(ContainSubstring("warning: node kept: the annotation nodegate.io/override stays"))
 		Expect(out).To(Equal("node/deleted cleaned up (server dry run)\nnode/ended cleaned up (server dry run)\n" +
 			"node/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
@@ -154,7 +154,7 @@ var _ = Describe("cleanup", func() {
 		n := claimed(ctx, "led", "0-0-0")
 		now := metav1.NowMicro()
 		lease := create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "nodegate.readiness.node.x-k8s.io", Namespace: "default"},
+			ObjectMeta: metav1.ObjectMeta{Name: "operator.nodegate.io", Namespace: "default"},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"), RenewTime: &now},
 		})
 		code, _, err := nodegate(ctx, "cleanup", "--yes")

@@ -315,7 +315,7 @@ var _ = Describe("release and hold", func() {
 		Expect(err).To(ContainSubstring("the operator has not acted within 1s: is it running?"))
 
 		create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "nodegate.readiness.node.x-k8s.io", Namespace: "default"},
+			ObjectMeta: metav1.ObjectMeta{Name: "operator.nodegate.io", Namespace: "default"},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"),
 				RenewTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}},
 		})

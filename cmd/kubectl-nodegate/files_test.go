@@ -199,7 +199,7 @@ var _ = Describe("lint", func() {
 
 		accepts := func(codes string) string {
 			return strings.Replace(noExecute, "{name: x}",
-				"{name: x, annotations: {readiness.node.x-k8s.io/accept-warnings: "+codes+"}}", 1)
+				"{name: x, annotations: {nodegate.io/accept-warnings: "+codes+"}}", 1)
 		}
 		code, out, _ = local(ctx, "lint", "-f", file("x.yaml", accepts("NoMaxUnavailable")), "--strict")
 		Expect(code).To(Equal(0), out)

@@ -42,7 +42,7 @@ package main
 // Leader election, in the operator's own namespace. A creation cannot be limited to a name. Its events still are of the
 // older kind.
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,verbs=create
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=nodegate.readiness.node.x-k8s.io,verbs=get;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=nodegate-system,resources=leases,resourceNames=operator.nodegate.io,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=nodegate-system,resources=events,verbs=create
 //
 // The node agents' configuration: one ConfigMap, by server-side apply, which is a patch, and a creation where there is

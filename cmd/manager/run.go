@@ -28,7 +28,7 @@ import (
 )
 
 // leaseName is the name of the lease by which replicas elect a leader.
-const leaseName = "nodegate.readiness.node.x-k8s.io"
+const leaseName = "operator.nodegate.io"
 
 // run runs the operator until the context ends.
 func run(ctx context.Context, o *options, settings *operator.Options) error {

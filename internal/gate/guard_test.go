@@ -89,5 +89,5 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 // inService is a node that the rule "r" has released.
 func inService() *build.NodeWrapper {
 	return node().Created(second(-600)).Condition("Ready", "True", second(-60)).
-		Annotation("readiness.node.x-k8s.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:04:00Z"}`)
+		Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:04:00Z"}`)
 }

@@ -25,7 +25,7 @@ func guardRule() *build.RuleWrapper {
 }
 
 func TestEvictionGuard(t *testing.T) {
-	const linkKey = "readiness.node.x-k8s.io/rule-u-link"
+	const linkKey = "nodegate.io/rule-u-link"
 	guarded := func(since int) map[string]string {
 		return map[string]string{linkKey: fmt.Sprintf(`{"rule":"link","guardedSince":%q}`, Stamp(since))}
 	}

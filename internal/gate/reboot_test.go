@@ -19,7 +19,7 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 	evicting := func() *build.RuleWrapper { return rearming().Taint(taint, "", corev1.TaintEffectNoExecute) }
 	ready := func() *build.NodeWrapper {
 		return node().Created(second(-10000)).BootID("b1").Condition("Ready", "True", second(-60)).Condition("A", "True",
-			second(-60)).Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+			second(-60)).Annotation("nodegate.io/rule-uid-of-r",
 			`{"rule":"r","released":"2026-01-02T03:04:00Z","bootID":"b1"}`)
 	}
 	seen := scene{at: 1, tells: "seen", want: "Ready EvidenceHolds"}
@@ -78,7 +78,7 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 				want: "Held Rearmed", taints: taint}}},
 		"an earlier version kept a long ID as it was: no reboot": {rearming(), []scene{
 			{at: 1, tells: "seen", node: func(n *build.NodeWrapper) {
-				n.BootID(long[:99]).Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+				n.BootID(long[:99]).Annotation("nodegate.io/rule-uid-of-r",
 					`{"rule":"r","released":"2026-01-02T03:04:00Z","bootID":"`+long[:99]+`"}`)
 			}, want: "Ready EvidenceHolds", record: []string{`"bootID":"sha256:`}},
 			{at: 2, tells: "the same boot", want: "Ready EvidenceHolds", untouched: true}}},

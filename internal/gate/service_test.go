@@ -62,7 +62,7 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
 		"one that another rule has tainted is not": {rule: rule("r", "A").MaxUnavailable("1"),
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule).
-				Annotation("readiness.node.x-k8s.io/rule-other", `{"taint":"example.com/r=:NoSchedule"}`), want: "OverBudget"},
+				Annotation("nodegate.io/rule-other", `{"taint":"example.com/r=:NoSchedule"}`), want: "OverBudget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, after := decided(c.rule, c.node, !c.idle, true, false)
@@ -130,7 +130,7 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 		"the control plane": {old().Label("node-role.kubernetes.io/control-plane", ""), "Idle", state.ReasonExistingNode},
 		"a new node":        {node(), "Idle", state.ReasonEvidenceMissing},
 		"a tainted node":    {old().Taint(taint, "", corev1.TaintEffectNoSchedule), "Idle", state.ReasonEvidenceMissing},
-		"a released node": {old().Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+		"a released node": {old().Annotation("nodegate.io/rule-uid-of-r",
 			`{"released":"2026-01-02T03:04:00Z"}`), "Idle", state.ReasonEvidenceMissing},
 		"All":  {old(), "All", state.ReasonEvidenceMissing},
 		"None": {old(), "None", state.ReasonExistingNode},

@@ -32,7 +32,7 @@ func TestReleasedAndCounted(t *testing.T) {
 		"one that was there before, and is claimed, is not":    {node: Old().Annotation(RecordKey, Claimed(-86000))},
 		"one that was there before, and has the taint, is not": {node: Old().Taint(Key, "", NoSchedule)},
 		"one that was there before, and has the taint for another rule, is": {
-			node: Old().Taint(Key, "", NoSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
+			node: Old().Taint(Key, "", NoSchedule).Annotation("nodegate.io/rule-u-disk",
 				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), released: true, counted: true,
 		},
 		"one that has completed is": {node: Fresh().Annotation(MarkerKey, IsMarked), released: true,
@@ -115,13 +115,13 @@ func TestTakingOver(t *testing.T) {
 		),
 		"what an invalid rule inherits stands, also where another rule claims it": On(Fresh().
 			Taint(Key, "pending", NoSchedule).Condition(Disk, "True", At(0)).
-			Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			Annotation("nodegate.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
 			Rules(func() *build.RuleWrapper { r := Incumbents(); r.Spec.EnforcementMode = "sometimes"; return r }(),
 				RuleOf("disk", Disk, Key)),
 			Then(1, "seen", "Held NotInForce, disk Ready EvidenceHolds", Written),
 		),
 		"another rule's claim is not what the incumbent left": On(Fresh().Taint(Key, "pending", NoSchedule).
-			Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+			Annotation("nodegate.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
 			Rules(Incumbents().Deleted(At(0)), RuleOf("disk", Disk, Key)),
 			Then(1, "seen", "cni, disk Held EvidenceMissing", Tainted{Pending}),
 		),
@@ -136,7 +136,7 @@ func TestLeftover(t *testing.T) {
 		want bool
 	}{
 		"nothing": {Rule(), Fresh().Taint(Key, "",
-			NoSchedule).Annotation("readiness.node.x-k8s.io/rule-u-other", "{}"), false},
+			NoSchedule).Annotation("nodegate.io/rule-u-other", "{}"), false},
 		"a record":                          {Rule(), Fresh().Annotation(RecordKey, "garbage"), true},
 		"a marker, which outlives the rule": {Rule(), Fresh().Annotation(MarkerKey, "").Annotation(OldMarker, ""), false},
 		"a marker":                          {removing(Rule()), Fresh().Annotation(MarkerKey, ""), true},
@@ -144,7 +144,7 @@ func TestLeftover(t *testing.T) {
 		"a taint of the incumbent":          {inherited, Fresh().Taint(Key, "", NoSchedule), true},
 		"no taint of the incumbent":         {inherited, Fresh(), false},
 		"a taint of the incumbent that another rule claims by now": {
-			inherited, Fresh().Taint(Key, "", NoSchedule).Annotation("readiness.node.x-k8s.io/rule-u-disk",
+			inherited, Fresh().Taint(Key, "", NoSchedule).Annotation("nodegate.io/rule-u-disk",
 				`{"taint":"readiness.k8s.io/cni=:NoSchedule"}`), false,
 		},
 	}

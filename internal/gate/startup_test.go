@@ -75,7 +75,7 @@ func TestAStartEndsOnce(t *testing.T) {
 			{at: 1, tells: "again", want: "Ready EvidenceHolds", start: none, untouched: true}}},
 		"labelled later, by an admission policy": {rule("r", "A"), node().Created(second(-601)).
 			Taint(taint, "", corev1.TaintEffectNoSchedule).
-			Annotation("readiness.node.x-k8s.io/rule-uid-of-r", `{"taint":"example.com/r=:NoSchedule","late":true}`), []scene{
+			Annotation("nodegate.io/rule-uid-of-r", `{"taint":"example.com/r=:NoSchedule","late":true}`), []scene{
 			{at: 0, tells: "matches", want: "Held EvidenceMissing", taints: taint, start: state.Excluded}}},
 		"labelled in time": {rule("r", "A"), node().Created(second(-600)), []scene{
 			{at: 0, tells: "matches", want: "Held EvidenceMissing", taints: taint, start: state.Starting},

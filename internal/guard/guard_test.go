@@ -21,7 +21,7 @@ import (
 
 const (
 	controller = "system:serviceaccount:kube-system:node-controller"
-	recordKey  = "readiness.node.x-k8s.io/rule-u-link"
+	recordKey  = "nodegate.io/rule-u-link"
 	noExecute  = corev1.TaintEffectNoExecute
 )
 

@@ -22,7 +22,7 @@ import (
 )
 
 // Record is what the operator remembers about one rule on one node. Its JSON is the value of the annotation
-// readiness.node.x-k8s.io/rule-<UID of the rule>. All times are in seconds, UTC.
+// nodegate.io/rule-<UID of the rule>. All times are in seconds, UTC.
 type Record struct {
 	// Rule is the rule's name, for people: the key has only its UID.
 	Rule string `json:"rule,omitempty"`

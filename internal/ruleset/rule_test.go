@@ -294,7 +294,7 @@ func TestKeys(t *testing.T) {
 	r := Compile(valid().Obj(), nil, start)
 	got := []string{r.RecordKey(), r.MarkerKey(), r.OldMarkerKey()}
 	want := []string{
-		"readiness.node.x-k8s.io/rule-u-cni", "readiness.k8s.io/bootstrap-completed-u-cni",
+		"nodegate.io/rule-u-cni", "readiness.k8s.io/bootstrap-completed-u-cni",
 		"readiness.k8s.io/bootstrap-completed-cni",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

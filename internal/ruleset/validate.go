@@ -203,7 +203,7 @@ func annotationProblems(key string) (out []string) {
 	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
 		out = append(out, strings.Join(msgs, "; "))
 	}
-	if strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/") ||
+	if strings.HasPrefix(key, v1alpha1.Domain) ||
 		strings.HasPrefix(key, v1alpha1.BootstrapAnnotationPrefix) {
 		out = append(out, "is written by Nodegate itself: choose another key")
 	}

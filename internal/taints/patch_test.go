@@ -111,7 +111,7 @@ func TestPatch(t *testing.T) {
 		}
 		return out
 	}
-	record, marker := "/metadata/annotations/readiness.node.x-k8s.io~1rule-u-cni",
+	record, marker := "/metadata/annotations/nodegate.io~1rule-u-cni",
 		"/metadata/annotations/readiness.k8s.io~1bootstrap-completed-u-cni"
 	held := func() *build.NodeWrapper {
 		return Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0))

@@ -237,7 +237,7 @@ func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 		"not taking off what another rule holds": {
 			rules: []*build.RuleWrapper{dry(), RuleOf("disk", Disk, Key)}, node: Fresh().Condition(CNI, "True", At(0)).Taint(Key,
 				"pending", NoSchedule).
-				Annotation("readiness.node.x-k8s.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
+				Annotation("nodegate.io/rule-u-disk", `{"taint":"readiness.k8s.io/cni=pending:NoSchedule"}`),
 		},
 	}
 	for name, c := range cases {

@@ -66,7 +66,7 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 	w := NewWorld(t, Rule().BootstrapOnly().CompletionAnnotation("example.com/"+strings.Repeat("long", 15)))
 	node := Fresh().Condition(CNI, corev1.ConditionTrue, At(0)).Taint(Key, "pending", NoSchedule)
 	node.Annotation("example.com/filler", "")
-	node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-60-bytesOf(node.Obj())))
+	node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-40-bytesOf(node.Obj())))
 	after, outcome, _ := w.Pass(node.Obj(), At(10))
 	if len(after.Spec.Taints) > 0 || !maps.Equal(after.Annotations, node.Annotations) || len(outcome.Changes) != 1 {
 		t.Errorf("taints %v, changes %v, %d annotations", Formatted(after), outcome.Changes, len(after.Annotations))

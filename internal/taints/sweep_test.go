@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	goneKey       = "readiness.node.x-k8s.io/rule-u-gone"
+	goneKey       = "nodegate.io/rule-u-gone"
 	goneMarker    = "readiness.k8s.io/bootstrap-completed-u-gone"
 	goneOldMarker = "readiness.k8s.io/bootstrap-completed-gone"
 	goneTaint     = "example.com/gone=x:NoSchedule"
@@ -130,7 +130,7 @@ func TestUnknownRules(t *testing.T) {
 	set := ruleset.NewSet(ruleset.Compile(Rule().Obj(), nil, Start))
 	node := Fresh().Annotation(RecordKey, "").Annotation(MarkerKey, "").Annotation(OldMarker, "").
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").
-		Annotation("readiness.node.x-k8s.io/override", "Hold").Annotation("example.com/rule-u-else", "")
+		Annotation("nodegate.io/override", "Hold").Annotation("example.com/rule-u-else", "")
 	if diff := cmp.Diff([]string{"old", "u-gone"}, taints.UnknownRules(node.Obj(), set, nil)); diff != "" {
 		t.Errorf("unknown rules (-want +got):\n%s", diff)
 	}

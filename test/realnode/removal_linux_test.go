@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -61,7 +62,7 @@ func uninstallsInAnyOrder(t *testing.T) {
 			wrong: func(t *testing.T) {
 				deleteNamespace(t)
 				err := join(t, "no-answer", "")
-				if err == nil || !strings.Contains(err.Error(), "nodes.readiness.node.x-k8s.io") {
+				if err == nil || !strings.Contains(err.Error(), "nodes.webhooks.nodegate.io") {
 					t.Errorf("with failurePolicy Fail a node should be refused: %v", err)
 				}
 				cluster.Must(t, join(t, "let-through", "node-restriction.kubernetes.io/skip-admission: ''"))
@@ -150,7 +151,7 @@ func nothingLeft(t *testing.T) {
 	for _, node := range lab.Nodes {
 		text := kubectl(t, "get", "node", node.Name, "-o", "yaml")
 		for _, trace := range []string{networkTaint, storageTaint, removed,
-			"readiness.node.x-k8s.io", "readiness.k8s.io/bootstrap"} {
+			v1alpha1.Domain, "readiness.k8s.io/bootstrap"} {
 			if strings.Contains(text, trace) {
 				t.Errorf("%s is left on %s", trace, node.Name)
 			}

@@ -41,7 +41,7 @@ const (
 
 	CompletedAt = "startup.k8s.io/completedAt"
 
-	RecordKey = "readiness.node.x-k8s.io/rule-u-cni"
+	RecordKey = "nodegate.io/rule-u-cni"
 	MarkerKey = "readiness.k8s.io/bootstrap-completed-u-cni"
 	OldMarker = "readiness.k8s.io/bootstrap-completed-cni"
 	IsMarked  = `{"rule-name":"cni"}`

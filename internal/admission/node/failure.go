@@ -12,7 +12,7 @@ import (
 
 // webhookName is the name of the webhook for new nodes in its configuration. The webhook for changes of labels always
 // ignores failures: Fail would refuse every such change while no replica answers.
-const webhookName = "nodes.readiness.node.x-k8s.io"
+const webhookName = "nodes.webhooks.nodegate.io"
 
 // SetFailurePolicy sets the failure policy of the webhook for new nodes in a webhook configuration. It changes no other
 // webhook and no other configuration.

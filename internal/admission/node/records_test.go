@@ -203,7 +203,7 @@ var _ = Describe("A node as large as the API server accepts", func() {
 })
 
 var _ = Describe("What overrules a node's rules", func() {
-	keys := []string{v1alpha1.OverrideAnnotation, "readiness.node.x-k8s.io/maintenance",
+	keys := []string{v1alpha1.OverrideAnnotation, "nodegate.io/maintenance",
 		v1alpha1.BootstrapAnnotationPrefix + "network"}
 
 	It("cannot be written by a kubelet, nor through the status of nodes", func(ctx context.Context) {

@@ -63,7 +63,7 @@ func TestAnUpgradeReplacesThePolicy(t *testing.T) {
 // not exist.
 func actingOn(t *testing.T, s *cluster.Cluster) string {
 	t.Helper()
-	forged := "readiness.node.x-k8s.io/rule-none"
+	forged := "nodegate.io/rule-none"
 	n := build.MakeNode("n").Label(poolKey, "upgraded").Annotation(forged, "{}").Obj()
 	cluster.Must(t, s.Client.Create(t.Context(), n, client.DryRunAll))
 	taints, _ := stored(n)

@@ -29,7 +29,7 @@ type Serving struct {
 }
 
 // bindingWebhook is the name of the webhook for rules with podAdmission: Deny.
-const bindingWebhook = "bindings.readiness.node.x-k8s.io"
+const bindingWebhook = "bindings.webhooks.nodegate.io"
 
 // Served finds what runs in the cluster, as far as one of the rules needs it.
 func (c *Cluster) Served(ctx context.Context, rules ...*ruleset.Rule) (lint.Served, error) {

@@ -181,8 +181,8 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.rule.UID = "u1"
-			judged := build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1",
-				c.record).Annotation("readiness.node.x-k8s.io/rule-u2", `{"health":"Ready"}`).Obj()
+			judged := build.WrapNode(node).Annotation("nodegate.io/rule-u1",
+				c.record).Annotation("nodegate.io/rule-u2", `{"health":"Ready"}`).Obj()
 			if got, _ := Rule(fixed(Node{Object: judged}), c.rule).Instant(); got != c.want {
 				t.Errorf("got %+v", got)
 			}
@@ -192,7 +192,7 @@ func TestRules(t *testing.T) {
 		for record, want := range map[string]Result{
 			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,
 		} {
-			judged := fixed(Node{Object: build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u1", record).Obj()})
+			judged := fixed(Node{Object: build.WrapNode(node).Annotation("nodegate.io/rule-u1", record).Obj()})
 			if got, _ := CustomConditions(judged, []config.Rule{{UID: "u1", Conditions: need("B")}},
 				nil).Instant(); got != Fail(b) {
 				t.Errorf("all must hold, record %s: got %+v", record, got)

@@ -19,7 +19,7 @@ import (
 
 const (
 	// APIVersion tells the file's format from later ones.
-	APIVersion = "agent.readiness.node.x-k8s.io/v1alpha1"
+	APIVersion = "agent.nodegate.io/v1alpha1"
 	// Kind tells the file from others.
 	Kind = "AgentConfiguration"
 
@@ -35,7 +35,7 @@ const (
 	// ConfigMap: when the last policy with a ConfigMap as its parameter is deleted, the API server never watches
 	// ConfigMaps again (seen with 1.36), but it always watches ServiceAccounts. Without the ServiceAccount, there are no
 	// agents.
-	ConditionsAnnotation = "readiness.node.x-k8s.io/agent-conditions"
+	ConditionsAnnotation = v1alpha1.Domain + "agent-conditions"
 )
 
 // File is the configuration of all agents.

@@ -364,7 +364,7 @@ func strip(node *corev1.Node) *corev1.Node {
 	out.CreationTimestamp, out.DeletionTimestamp = node.CreationTimestamp, node.DeletionTimestamp
 	out.Labels = maps.Clone(node.Labels)
 	for k, v := range node.Annotations {
-		if strings.HasPrefix(k, v1alpha1.GroupVersion.Group+"/") {
+		if strings.HasPrefix(k, v1alpha1.Domain) {
 			metav1.SetMetaDataAnnotation(&out.ObjectMeta, k, v)
 		}
 	}

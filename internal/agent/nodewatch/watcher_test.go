@@ -435,7 +435,7 @@ func TestOlder(t *testing.T) {
 }
 
 func TestStripKeepsWhatTheAgentLooksAt(t *testing.T) {
-	n := build.WrapNode(node("7", "True")).Label("pool", "workers").Annotation("readiness.node.x-k8s.io/maintenance",
+	n := build.WrapNode(node("7", "True")).Label("pool", "workers").Annotation("nodegate.io/maintenance",
 		"yes").
 		Annotation("example.com/large", strings.Repeat("x", 1000)).BootID("b").Cordoned().Obj()
 	n.Status.Images = []corev1.ContainerImage{{SizeBytes: 1}}

@@ -54,7 +54,7 @@ var _ = Describe("A node under a rule", func() {
 
 	It("keeps the taint that a record of an unknown rule names, if any account may have written that record", func() {
 		w.createNode(build.MakeNode("a").Taint("example.com/theirs", "", corev1.TaintEffectNoSchedule).
-			Annotation("readiness.node.x-k8s.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))
+			Annotation("nodegate.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))
 		w.rules()
 		w.UnguardedRecords = true
 		w.reconcile("a")
@@ -66,7 +66,7 @@ var _ = Describe("A node under a rule", func() {
 
 	It("keeps a taint that its kubelet has registered with the record of a rule that never was", func() {
 		w.createNode(build.MakeNode("a").Taint("dedicated", "", corev1.TaintEffectNoSchedule).
-			Annotation("readiness.node.x-k8s.io/rule-unknown", `{"rule":"x","taint":"dedicated=:NoSchedule"}`))
+			Annotation("nodegate.io/rule-unknown", `{"rule":"x","taint":"dedicated=:NoSchedule"}`))
 		w.rules()
 		w.reconcile("a")
 		Expect(w.taintKeys("a")).To(Equal([]string{"dedicated"}))

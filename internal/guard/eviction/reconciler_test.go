@@ -82,7 +82,7 @@ func (w *world) recorded(ended int) *corev1.Node {
 		record.GuardEnded = metav1.NewTime(w.start.Add(time.Duration(ended) * time.Second))
 	}
 	node := get(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
-	node = build.WrapNode(node).Annotation("readiness.node.x-k8s.io/rule-u-link", record.Encode()).Obj()
+	node = build.WrapNode(node).Annotation("nodegate.io/rule-u-link", record.Encode()).Obj()
 	Expect(server.Client.Update(w.ctx, node)).To(Succeed())
 	return node
 }

@@ -28,7 +28,7 @@ import (
 const (
 	// webhookName is the webhook's name in its configuration. conditionName is the name of the match condition that
 	// limits its calls to the guarded users.
-	webhookName   = "pods.readiness.node.x-k8s.io"
+	webhookName   = "pods.webhooks.nodegate.io"
 	conditionName = "guarded-users"
 
 	// lookEvery is the interval between two reads of the configuration.

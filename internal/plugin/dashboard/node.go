@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -78,7 +79,7 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 	}
 	v.Timeline = report.NewTimeline(v.Explanation, first)
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
-		if strings.Contains(key, "readiness.node.x-k8s.io") {
+		if strings.HasPrefix(key, v1alpha1.Domain) {
 			v.Records = append(v.Records, Record{key, node.Annotations[key]})
 		}
 	}

@@ -40,7 +40,7 @@ import (
 )
 
 const (
-	leaseName = "nodegate.readiness.node.x-k8s.io"
+	leaseName = "operator.nodegate.io"
 	// Namespace is the namespace that the manifests and the documentation install the operator in.
 	Namespace = "nodegate-system"
 	// leasePatience is how old a lease may be, by the clock of this machine, before its holder counts as gone.

@@ -12,7 +12,7 @@ import (
 )
 
 // APIVersion is the apiVersion of all reports. Later versions of the plugin may add fields.
-const APIVersion = "cli.readiness.node.x-k8s.io/v1alpha1"
+const APIVersion = "cli.nodegate.io/v1alpha1"
 
 // Report is an object that "-o json" prints and that has a text for people.
 type Report interface {

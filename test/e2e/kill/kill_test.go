@@ -18,7 +18,7 @@ import (
 
 const (
 	// leaseName is the name of the operator's lease.
-	leaseName = "nodegate.readiness.node.x-k8s.io"
+	leaseName = "operator.nodegate.io"
 	// frozen and away are for how long the API server does not answer, and is not there: longer than a lease.
 	frozen, away = 15 * time.Second, 30 * time.Second
 )

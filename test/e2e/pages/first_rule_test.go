@@ -81,9 +81,9 @@ func TestTheFirstRule(t *testing.T) {
 	gate("it is released by hand", "worker-2", true, false)
 	p.Must("kubectl nodegate release NODE --undo --yes", "NODE", "worker-2")
 	gate("and held again", "worker-2", true, false, true)
-	p.Must("kubectl annotate node NODE readiness.node.x-k8s.io/override=Release", "NODE", "worker-2")
+	p.Must("kubectl annotate node NODE nodegate.io/override=Release", "NODE", "worker-2")
 	gate("and so without the plugin", "worker-2", true, false, true, false)
-	p.Must("kubectl annotate node NODE readiness.node.x-k8s.io/override-", "NODE", "worker-2")
+	p.Must("kubectl annotate node NODE nodegate.io/override-", "NODE", "worker-2")
 	gate("and back", "worker-2", true, false, true, false, true)
 
 	e.warmUp("worker-1", "worker-2")

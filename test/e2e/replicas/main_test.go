@@ -54,7 +54,7 @@ func (e *env) replica(o cluster.OperatorOptions) *cluster.Operator {
 func (e *env) leader() string {
 	e.T.Helper()
 	lease, err := e.Clientset.CoordinationV1().Leases(cluster.Namespace).Get(e.T.Context(),
-		"nodegate.readiness.node.x-k8s.io", metav1.GetOptions{})
+		"operator.nodegate.io", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return ""
 	}

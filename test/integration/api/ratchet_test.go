@@ -68,7 +68,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"stabilization":         {"stabilization: {readySeconds: -1}", "stabilization: {readySeconds: 1}"},
 		"timeout":               {"timeout: {action: Release, seconds: null}", "timeout: {seconds: 1}"},
 		"annotation":            {`completionAnnotation: "a b"`, "completionAnnotation: a"},
-		"own-annotation":        {"completionAnnotation: readiness.node.x-k8s.io/override", "completionAnnotation: null"},
+		"own-annotation":        {"completionAnnotation: nodegate.io/override", "completionAnnotation: null"},
 		"requirements":          {"requirements: [{name: a}]", "requirements: null"},
 		"probes":                {"probes: [{conditionType: Ready}]", "probes: null"},
 		"eviction-guard":        {"evictionGuard: {maxHoldSeconds: 0}", "evictionGuard: null"},

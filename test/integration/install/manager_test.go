@@ -54,7 +54,7 @@ func TestTheOperatorRuns(t *testing.T) {
 
 	lease := &coordinationv1.Lease{}
 	g.Eventually(func(g Gomega) {
-		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "nodegate.readiness.node.x-k8s.io"},
+		g.Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "operator.nodegate.io"},
 			lease)).To(Succeed())
 		g.Expect(lease.Spec.HolderIdentity).To(HaveValue(Not(BeEmpty())))
 	}).Should(Succeed(), "the lease is held")

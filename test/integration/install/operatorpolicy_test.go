@@ -263,7 +263,7 @@ func TestFailIsForNewNodes(t *testing.T) {
 	t.Cleanup(func() { set(context.Background(), "Ignore") })
 	g.Eventually(func() error {
 		return kube.Create(t.Context(), build.MakeNode("new").Obj(), client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("nodes.readiness.node.x-k8s.io")))
+	}).Should(MatchError(ContainSubstring("nodes.webhooks.nodegate.io")))
 	create(t, build.MakeNode("let-through").Label(skip, "").Obj())
 	for _, label := range []string{"example.com/pool", skip} {
 		g.Expect(kube.Patch(t.Context(), node, client.RawPatch(types.MergePatchType,

@@ -66,7 +66,7 @@ func TestPermissionsOfTheOperator(t *testing.T) {
 const (
 	admissionGroup = ".admissionregistration.k8s.io"
 	webhookName    = "nodegate-webhook"
-	leaseName      = "nodegate.readiness.node.x-k8s.io"
+	leaseName      = "operator.nodegate.io"
 	rules          = "nodereadinessrules.readiness.node.x-k8s.io"
 	rulesStatus    = "nodereadinessrules/status.readiness.node.x-k8s.io"
 )

@@ -208,7 +208,7 @@ var expressions = map[string]func(*node) bool{
 	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`: func(n *node) bool {
 		return n.condition("example.com/B").Status == "True"
 	},
-	`node.metadata.annotations["readiness.node.x-k8s.io/maintenance"] != "true"`: func(n *node) bool {
+	`node.metadata.annotations["nodegate.io/maintenance"] != "true"`: func(n *node) bool {
 		value, there := n.Metadata.Annotations[maintenance]
 		return there && value != "true"
 	},

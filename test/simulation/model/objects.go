@@ -247,10 +247,10 @@ func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
 
 const (
 	reasonPrefix = "NodegateRule" // of conditions that rules publish
-	recordPrefix = "readiness.node.x-k8s.io/rule-"
+	recordPrefix = "nodegate.io/rule-"
 	markerPrefix = "readiness.k8s.io/bootstrap-completed-"
-	override     = "readiness.node.x-k8s.io/override"
-	maintenance  = "readiness.node.x-k8s.io/maintenance"
+	override     = "nodegate.io/override"
+	maintenance  = "nodegate.io/maintenance"
 	unreachable  = "node.kubernetes.io/unreachable"
 )
 

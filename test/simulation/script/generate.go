@@ -295,7 +295,7 @@ func (g *generator) intruders() {
 		g.add(Step{Do: "node.label", Node: n, Value: g.pool(), Of: "kubelet"})
 	default:
 		g.add(Step{Do: "node.release", Node: n, Of: one(g, "kubelet", "cni"), N: g.IntN(2),
-			Value: one(g, "readiness.node.x-k8s.io/override", "readiness.k8s.io/bootstrap-completed-r1")})
+			Value: one(g, "nodegate.io/override", "readiness.k8s.io/bootstrap-completed-r1")})
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // Expressions are those of rules. One of them fails where the node has no such annotation.
 var Expressions = []string{
 	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`,
-	`node.metadata.annotations["readiness.node.x-k8s.io/maintenance"] != "true"`,
+	`node.metadata.annotations["nodegate.io/maintenance"] != "true"`,
 }
 
 func (g *generator) edits() {

@@ -19,9 +19,9 @@ import (
 // pods write. replaceKey begins the annotations by which rules hand nodes over.
 const (
 	poolLabel      = "example.com/pool"
-	overrideKey    = "readiness.node.x-k8s.io/override"
-	maintenanceKey = "readiness.node.x-k8s.io/maintenance"
-	recordKey      = "readiness.node.x-k8s.io/rule-"
+	overrideKey    = "nodegate.io/override"
+	maintenanceKey = "nodegate.io/maintenance"
+	recordKey      = "nodegate.io/rule-"
 	replaceKey     = "example.com/replace-"
 	namespace      = "apps"
 )
