@@ -20,7 +20,7 @@ import (
 
 // Serving is what the operator knows about what serves rules.
 type Serving struct {
-	// AgentNamespace is the namespace of the node agents, or "" if it is not known.
+	// AgentNamespace is the namespace of the node agents, or "" if the operator writes no configuration for them.
 	AgentNamespace string
 	// Configuration is the name of the webhooks' configurations, or "" if the operator serves no webhooks.
 	Configuration string
@@ -34,15 +34,18 @@ const bindingWebhook = "bindings.webhooks.nodegate.io"
 // Served finds what runs in the cluster, as far as one of the rules needs it.
 func (c *Cluster) Served(ctx context.Context, rules ...*ruleset.Rule) (lint.Served, error) {
 	out := lint.Served{}
-	if slices.ContainsFunc(rules, lint.NeedsAgents) && (c.Serving == nil || c.Serving.AgentNamespace != "") {
+	if slices.ContainsFunc(rules, lint.NeedsAgents) {
 		namespace := metav1.NamespaceAll
 		if c.Serving != nil {
 			namespace = c.Serving.AgentNamespace
 		}
 		agents := &corev1.PodList{}
-		if err := c.Live.List(ctx, agents, client.InNamespace(namespace), client.Limit(1), client.MatchingLabels{
-			"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "agent"}); err != nil {
-			return out, fmt.Errorf("looking for node agents: %w", err)
+		if c.Serving == nil || namespace != "" {
+			if err := c.Live.List(ctx, agents, client.InNamespace(namespace), client.Limit(1),
+				client.MatchingFields{"status.phase": string(corev1.PodRunning)}, client.MatchingLabels{
+					"app.kubernetes.io/name": "nodegate", "app.kubernetes.io/component": "agent"}); err != nil {
+				return out, fmt.Errorf("looking for node agents: %w", err)
+			}
 		}
 		out.Agents = new(len(agents.Items) > 0)
 	}

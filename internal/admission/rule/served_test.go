@@ -4,14 +4,16 @@
 package rule
 
 import (
+	"cmp"
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +26,7 @@ import (
 type installed struct {
 	client.Client
 	agents   []string // their namespaces
+	phase    corev1.PodPhase
 	webhooks []string
 	user     string // of the last review of access
 }
@@ -31,8 +34,9 @@ type installed struct {
 func (i *installed) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	pods, _ := list.(*corev1.PodList)
+	phase := fields.Set{"status.phase": string(cmp.Or(i.phase, corev1.PodRunning))}
 	for _, namespace := range i.agents {
-		if o.Namespace == "" || o.Namespace == namespace {
+		if (o.Namespace == "" || o.Namespace == namespace) && (o.FieldSelector == nil || o.FieldSelector.Matches(phase)) {
 			pods.Items = append(pods.Items, corev1.Pod{})
 		}
 	}
@@ -80,6 +84,12 @@ func TestServed(t *testing.T) {
 			NodeAdmission: new(true)}},
 		"no webhooks": {in: installed{webhooks: []string{bindingWebhook}}, serving: operator("", true),
 			want: lint.Served{Agents: new(false), PodAdmission: new(false), NodeAdmission: new(true)}},
+		"agents that cannot start": {in: installed{agents: []string{"nodegate-system"}, phase: corev1.PodPending},
+			serving: operator("", true), want: lint.Served{Agents: new(false), PodAdmission: new(false),
+				NodeAdmission: new(true)}},
+		"agents without a configuration": {in: installed{agents: []string{"nodegate-system"}},
+			serving: &Serving{Engine: func() bool { return true }}, want: lint.Served{Agents: new(false),
+				PodAdmission: new(false), NodeAdmission: new(true)}},
 		"the plugin": {in: installed{agents: []string{"x"}}, want: lint.Served{Agents: new(true)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +98,7 @@ func TestServed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
+			if diff := gocmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

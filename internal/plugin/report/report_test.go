@@ -14,9 +14,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -185,6 +187,8 @@ func statuses() *RuleStatusList {
 			BudgetExhausted: true,
 			Mode:            "continuous", Taint: "readiness.k8s.io/NetworkReady=:NoSchedule", HeldNodes: []string{"worker-3"}},
 		{Rule: "gpus", State: "Suspended", Nodes: &v1alpha1.NodeCounts{Matched: 4, Held: 4}, Paused: ago(time.Hour)},
+		{Rule: "probed", State: "InForce", Nodes: &v1alpha1.NodeCounts{Matched: 2, Ready: 2},
+			Message: "spec.probes: no probe runs"},
 		{Rule: "new", State: "Unreported", Message: "the operator has not reported on it yet: does it run?"},
 	}}
 }
@@ -198,6 +202,30 @@ func TestStatus(t *testing.T) {
 	terminal.Width, terminal.Color = 100, true
 	golden(t, "status-terminal", statuses().Text(terminal))
 	golden(t, "status-none", (&RuleStatusList{Operator: &Operator{RenewedAt: *ago(time.Hour)}}).Text(style()))
+}
+
+// TestStatusOfARuleThatNothingServes: such a rule is in force, and a field of it has no effect.
+func TestStatusOfARuleThatNothingServes(t *testing.T) {
+	rule := build.MakeRule("probed").Obj()
+	rule.Generation = 2
+	set := func(condition string, status metav1.ConditionStatus, reason string, generation int64) {
+		meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{Type: condition, Status: status, Reason: reason,
+			Message: "says " + reason, ObservedGeneration: generation})
+	}
+	state := func(want, message string) {
+		t.Helper()
+		got := Statuses([]v1alpha1.NodeReadinessRule{*rule}).Items[0]
+		if got.State != want || got.Message != message {
+			t.Errorf("%s: %q, want %s: %q", got.State, got.Message, want, message)
+		}
+	}
+	set(v1alpha1.ConditionReady, metav1.ConditionTrue, "InForce", 2)
+	set(v1alpha1.ConditionServed, metav1.ConditionFalse, "NotRunning", 1)
+	state("InForce", "") // of an earlier version of the rule
+	set(v1alpha1.ConditionServed, metav1.ConditionFalse, "NotRunning", 2)
+	state("InForce", "says NotRunning")
+	set(v1alpha1.ConditionReady, metav1.ConditionFalse, "Invalid", 2)
+	state("Invalid", "says Invalid")
 }
 
 func TestBarShowsWhateverThereIs(t *testing.T) {

@@ -60,6 +60,10 @@ func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 			s.Message = c.Message
 		}
 	}
+	c = meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionServed)
+	if s.Message == "" && s.Paused == nil && c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == rule.Generation {
+		s.Message = c.Message
+	}
 	s.BudgetExhausted = meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ConditionBudgetExhausted)
 	for _, n := range rule.Status.NodeEvaluations {
 		if n.State == v1alpha1.NodeStateHeld {
@@ -138,7 +142,7 @@ func (p *page) status(r *RuleStatus) row {
 			out.color = red
 		}
 	}
-	if out.color == green && r.State != "InForce" {
+	if out.color == green && (r.State != "InForce" || r.Message != "") {
 		out.color = yellow
 	}
 	if p.Wide {

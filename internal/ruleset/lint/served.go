@@ -18,6 +18,9 @@ type Served struct {
 	NodeAdmission *bool
 }
 
+const noAgent = "no node agent is running, or the operator's --agent-config is empty: set agent.enabled in the chart, " +
+	"or use config/with-agent"
+
 // Unserved returns warnings about the fields of a rule that have no effect, because nothing in the cluster serves them.
 func Unserved(rule *ruleset.Rule, s Served) (out []Warning) {
 	spec := rule.Spec
@@ -26,10 +29,8 @@ func Unserved(rule *ruleset.Rule, s Served) (out []Warning) {
 		served        *bool
 		field, effect string
 	}{
-		{len(spec.Probes) > 0, s.Agents, "spec.probes", "no probe runs: no node agent is running: set agent.enabled in the " +
-			"chart, or use config/with-agent"},
-		{spec.Health != nil, s.Agents, "spec.health", "nothing answers /health: no node agent is running: set " +
-			"agent.enabled in the chart, or use config/with-agent"},
+		{len(spec.Probes) > 0, s.Agents, "spec.probes", "no probe runs: " + noAgent},
+		{spec.Health != nil, s.Agents, "spec.health", "nothing answers /health: " + noAgent},
 		{spec.PodAdmission == v1alpha1.PodAdmissionDeny, s.PodAdmission, "spec.podAdmission", "no pod is refused: the " +
 			"webhook is not installed: set podAdmission.enabled in the chart, or use config/components/pod-admission"},
 		{spec.NodeAdmission == v1alpha1.NodeAdmissionTaint, s.NodeAdmission, "spec.nodeAdmission", "new nodes get the " +

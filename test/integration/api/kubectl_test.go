@@ -29,7 +29,8 @@ func TestColumns(t *testing.T) {
 	defer remove(t, u)
 	status := `{"status":{"nodes":{"matched":9,"ready":5,"held":4,"exempt":0,"failed":0,"pending":0},
 		"conditions":[{"type":"Enforcing","status":"True","reason":"No"},
-			{"type":"Ready","status":"True","reason":"InForce"}]}}`
+			{"type":"Ready","status":"True","reason":"InForce"},
+			{"type":"Served","status":"False","reason":"NotRunning"}]}}`
 	status = strings.ReplaceAll(status, `"reason"`, `"lastTransitionTime":"2026-01-02T03:04:05Z","message":"","reason"`)
 	cluster.Must(t, kube.Status().Patch(t.Context(), u, client.RawPatch(types.MergePatchType, []byte(status))))
 	raw, err := rawClient(t).Get().Resource("nodereadinessrules").Name("columns").
@@ -63,6 +64,7 @@ func TestColumns(t *testing.T) {
 		{"Held", false, 4.0},
 		{"DryRun", false, true},
 		{"State", false, "InForce"},
+		{"Served", false, "False"},
 		{"Age", false, nil},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
