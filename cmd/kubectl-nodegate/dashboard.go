@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -115,7 +117,7 @@ func (p *plugin) identity() (dashboard.Identity, []string, error) {
 	if err != nil {
 		return dashboard.Identity{}, nil, input.Explain(err, "reading the kubeconfig")
 	}
-	out := dashboard.Identity{Version: version.Version, Cluster: config.Host,
+	out := dashboard.Identity{Version: version.Version, Cluster: withoutUser(config.Host),
 		Context: cmp.Or(ptr.Deref(p.config.Context, ""), raw.CurrentContext)}
 	if c := raw.Contexts[out.Context]; c != nil {
 		out.User = c.AuthInfo
@@ -131,10 +133,14 @@ func (p *plugin) identity() (dashboard.Identity, []string, error) {
 		}
 	}
 	add("--context", out.Context)
-	add("--kubeconfig", cmp.Or(ptr.Deref(p.config.KubeConfig, ""), p.kubeconfigVariable()))
+	kubeconfig := cmp.Or(ptr.Deref(p.config.KubeConfig, ""), p.kubeconfigVariable())
+	if absolute, err := filepath.Abs(kubeconfig); err == nil && kubeconfig != "" {
+		kubeconfig = absolute // the other command line may begin in another directory
+	}
+	add("--kubeconfig", kubeconfig)
 	add("--cluster", ptr.Deref(p.config.ClusterName, ""))
 	add("--user", ptr.Deref(p.config.AuthInfoName, ""))
-	add("--server", ptr.Deref(p.config.APIServer, ""))
+	add("--server", withoutUser(ptr.Deref(p.config.APIServer, "")))
 	add("--as", ptr.Deref(p.config.Impersonate, ""))
 	add("--as-uid", ptr.Deref(p.config.ImpersonateUID, ""))
 	for _, group := range ptr.Deref(p.config.ImpersonateGroup, nil) {
@@ -142,6 +148,12 @@ func (p *plugin) identity() (dashboard.Identity, []string, error) {
 	}
 	return out, flags, nil
 }
+
+// userInfo is the part of an address that has a user and a password, after the scheme.
+var userInfo = regexp.MustCompile(`^(\w+://)?[^/]*@`)
+
+// withoutUser returns an address without a user and a password, which others who see the page must not read.
+func withoutUser(address string) string { return userInfo.ReplaceAllString(address, "$1") }
 
 // kubeconfigVariable returns the file that KUBECONFIG names, if it is one: a flag cannot name several.
 func (p *plugin) kubeconfigVariable() string {
@@ -158,12 +170,8 @@ func installation(ctx context.Context, c *input.Cluster) (out, unread []string) 
 	if err := versions(ctx, c, v); err != nil {
 		return nil, []string{err.Error()}
 	}
-	if o := c.Operator(ctx, time.Now()); len(v.Operator) == 0 && o != nil && o.Leads {
-		v.Skew = nil // it runs elsewhere, or with other labels
-	}
-	for _, s := range v.Skew {
-		out = append(out, strings.ToUpper(s[:1])+s[1:]+".")
-	}
+	o := c.Operator(ctx, time.Now())
+	out = skewed(v, o != nil && o.Leads)
 	deployments, _ := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		input.OperatorLabels) // versions has reported an error
 	for _, d := range deployments {
@@ -178,6 +186,17 @@ func installation(ctx context.Context, c *input.Cluster) (out, unread []string) 
 		}
 	}
 	return out, v.Unread
+}
+
+// skewed returns how versions differ, in sentences. An operator that leads without a deployment runs elsewhere, or with
+// other labels.
+func skewed(v *report.Versions, leads bool) (out []string) {
+	for _, s := range v.Skew {
+		if s != noDeployment || !leads {
+			out = append(out, strings.ToUpper(s[:1])+s[1:]+".")
+		}
+	}
+	return out
 }
 
 // shellCommand returns a command line of the plugin, quoted for bash and zsh.

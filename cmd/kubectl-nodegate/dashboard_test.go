@@ -8,6 +8,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +31,44 @@ func TestQuote(t *testing.T) {
 		if got := quote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
+	}
+}
+
+// TestIdentity: what the page shows of the command line has no password, and works in each directory.
+func TestIdentity(t *testing.T) {
+	t.Chdir(t.TempDir())
+	directory, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := calling("").plugin
+	newCommand(p)
+	*p.config.APIServer, *p.config.KubeConfig = "https://admin:secret@example.com:6443/a@b", "config"
+	if err := os.WriteFile("config", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	identity, flags, err := p.identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const server = "https://example.com:6443/a@b"
+	if identity.Cluster != server {
+		t.Errorf("cluster %s", identity.Cluster)
+	}
+	want := []string{"--kubeconfig", filepath.Join(directory, "config"), "--server", server}
+	if !slices.Equal(flags, want) {
+		t.Errorf("%q, want %q", flags, want)
+	}
+}
+
+// TestSkewed: an operator that has no deployment with the chart's labels says nothing about the CRD.
+func TestSkewed(t *testing.T) {
+	v := &report.Versions{Skew: []string{noDeployment, "the CRD is not installed"}}
+	if got := skewed(v, true); !slices.Equal(got, []string{"The CRD is not installed."}) {
+		t.Errorf("with a leader: %q", got)
+	}
+	if got := skewed(v, false); len(got) != 2 {
+		t.Errorf("without a leader: %q", got)
 	}
 }
 

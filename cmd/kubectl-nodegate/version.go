@@ -102,13 +102,15 @@ func operators(ctx context.Context, c *input.Cluster, v *report.Versions) error 
 	return err
 }
 
+const noDeployment = "no deployment of the operator found"
+
 // versions adds the versions in the cluster. It returns an error if it could read none.
 func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
 	err := operators(ctx, c, v)
 	if err != nil {
 		v.Unread = append(v.Unread, err.Error())
 	} else if len(v.Operator) == 0 {
-		v.Skew = append(v.Skew, "no deployment of the operator found")
+		v.Skew = append(v.Skew, noDeployment)
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
 	unread := input.Explain(c.Get(ctx, client.ObjectKey{Name: crd.Name}, served), "reading the CRD")

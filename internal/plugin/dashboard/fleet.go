@@ -63,7 +63,7 @@ func (l *Live) fleetView(now time.Time) *Fleet {
 			report.Age(now.Truncate(time.Minute), o.RenewedAt.Time)))
 	}
 	if len(l.managers) > 0 {
-		f.Problems = append(f.Problems, "Another party may manage the CRD, and replace it with its own: "+
+		f.Problems = append(f.Problems, "Another tool may manage the CRD, and replace it with its own: "+
 			strings.Join(l.managers, ", ")+".")
 	}
 	for i := range stored {

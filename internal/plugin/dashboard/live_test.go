@@ -4,12 +4,15 @@
 package dashboard
 
 import (
+	"context"
+	"strconv"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
@@ -35,4 +38,42 @@ func TestMaintenance(t *testing.T) {
 	g.Expect(of("disk;until=2026-07-01T12:30:00Z")).To(HaveField("Value", "disk until 2026-07-01T12:30:00Z"))
 	g.Expect(of("disk;until=2026-07-01T12:00:00Z")).To(BeNil())
 	g.Expect(of("false")).To(BeNil())
+}
+
+// eventServer has events, in pages, the oldest first.
+type eventServer struct {
+	client.WithWatch
+	t      *testing.T
+	events []corev1.Event
+}
+
+func (s *eventServer) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	page, _ := list.(*corev1.EventList)
+	from, _ := strconv.Atoi(o.Continue)
+	to := min(from+int(o.Limit), len(s.events))
+	if o.Limit == 0 {
+		s.t.Error("all events are asked for at once")
+		to = len(s.events)
+	}
+	if page.Items = s.events[from:to]; to < len(s.events) {
+		page.Continue = strconv.Itoa(to)
+	}
+	return nil
+}
+
+// TestEvents: a node that flaps has thousands of events, and the API server sends the oldest first.
+func TestEvents(t *testing.T) {
+	server := &eventServer{t: t, events: make([]corev1.Event, 3*eventPage+1)}
+	for i := range server.events {
+		server.events[i].LastTimestamp.Time = start.Add(time.Duration(i) * time.Second)
+	}
+	l := emptyLive()
+	l.Cluster.WithWatch = server
+	events, err := l.events(t.Context(), "a")
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(events).To(HaveLen(maxEvents))
+	g.Expect(events[0].At).To(Equal(start.Unix() + 3*eventPage))
+	g.Expect(events[maxEvents-1].At).To(Equal(start.Unix() + 3*eventPage - maxEvents + 1))
 }

@@ -23,8 +23,12 @@ import (
 	"github.com/nodegate/nodegate/internal/sources"
 )
 
-// maxEvents is how many events of a node are shown.
-const maxEvents = 50
+const (
+	// maxEvents is how many events of a node are shown.
+	maxEvents = 50
+	// eventPage is how many are read at a time.
+	eventPage = 500
+)
 
 // View is all about one node.
 type View struct {
@@ -89,25 +93,32 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 	return v, nil
 }
 
-// events returns the events of a node, the newest first.
+// events returns the last events of a node, the newest first. There may be very many.
 func (l *Live) events(ctx context.Context, node string) (out []Event, err error) {
-	list := &corev1.EventList{}
-	err = l.Cluster.List(ctx, list, client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
-	for i := range list.Items {
-		e := &list.Items[i]
-		at := e.LastTimestamp.Time
-		for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time} {
-			if at.IsZero() {
-				at = t
-			}
+	for next, first := "", true; err == nil && (first || next != ""); first = false {
+		page := &corev1.EventList{}
+		err = l.Cluster.List(ctx, page, client.Limit(eventPage), client.Continue(next),
+			client.MatchingFields{"involvedObject.kind": "Node", "involvedObject.name": node})
+		for i := range page.Items {
+			out = append(out, eventOf(&page.Items[i]))
 		}
-		event := Event{At: seconds(at), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count,
-			From: cmp.Or(e.ReportingController, e.Source.Component)}
-		if e.Series != nil {
-			event.At, event.Count = seconds(e.Series.LastObservedTime.Time), e.Series.Count
-		}
-		out = append(out, event)
+		sort.SliceStable(out, func(i, j int) bool { return out[i].At > out[j].At }) // package slices is large for structs
+		out, next = out[:min(len(out), maxEvents)], page.Continue
 	}
-	sort.SliceStable(out, func(i, j int) bool { return out[i].At > out[j].At }) // package slices is large for structs
-	return out[:min(len(out), maxEvents)], input.Explain(err, "listing events")
+	return out, input.Explain(err, "listing events")
+}
+
+func eventOf(e *corev1.Event) Event {
+	at := e.LastTimestamp.Time
+	for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time} {
+		if at.IsZero() {
+			at = t
+		}
+	}
+	event := Event{At: seconds(at), Type: e.Type, Reason: e.Reason, Message: e.Message, Count: e.Count,
+		From: cmp.Or(e.ReportingController, e.Source.Component)}
+	if e.Series != nil {
+		event.At, event.Count = seconds(e.Series.LastObservedTime.Time), e.Series.Count
+	}
+	return event
 }
