@@ -1,0 +1,34 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// The operator must run on what takes the place of the API server, which has to answer all that it asks for at its start.
+func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
+	l, stop, err := newLab(t.Context(), &options{nodes: 3, rules: 2, timeout: 3 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	p, err := l.run(t.Context(), operatorName, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill() //nolint:errcheck // it writes nothing that matters
+	if err := l.burst(t.Context(), l.rules, func() error { return l.apply(t.Context(), operatorName, p) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.turnAll(t.Context(), corev1.ConditionTrue, l.nodes); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.statuses(t.Context(), l.nodes, 0); err != nil {
+		t.Error(err)
+	}
+}
