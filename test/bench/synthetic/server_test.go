@@ -21,6 +21,7 @@ import (
 func TestNodesArePatchedAndWatched(t *testing.T) {
 	s := New(&apiextensionsv1.CustomResourceDefinition{})
 	s.Put("nodes", build.MakeNode("n1").UID("u1").Obj())
+	s.Put("nodes", build.MakeNode("n2").Obj())
 	url, stop, err := s.Serve()
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +32,15 @@ func TestNodesArePatchedAndWatched(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes := clients.CoreV1().Nodes()
+	for limit, want := range []int{2, 1} {
+		list, err := nodes.List(t.Context(), metav1.ListOptions{Limit: int64(limit)})
+		if err != nil || len(list.Items) != want || list.Items[0].Name != "n1" {
+			t.Fatal(limit, list, err)
+		}
+	}
 	list, err := nodes.List(t.Context(), metav1.ListOptions{})
-	if err != nil || len(list.Items) != 1 {
-		t.Fatal(list, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {

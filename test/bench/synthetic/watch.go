@@ -55,7 +55,8 @@ func (w *watcher) take() []change {
 
 func (w *watcher) stop() { w.once.Do(func() { close(w.ended) }) }
 
-// list answers with all objects of a kind, or with the one that a field selector names.
+// list answers with all objects of a kind, with the one that a field selector names, or with the first ones of a limit.
+// It has no second page.
 func (s *Server) list(w http.ResponseWriter, r *http.Request, k *kind) {
 	s.mu.Lock()
 	objects, version := k.sorted(), strconv.FormatUint(s.version, 10)
@@ -64,6 +65,9 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, k *kind) {
 		objects = slices.DeleteFunc(objects, func(obj Object) bool { return obj.GetName() != name })
 	}
 	meta := metav1.ListMeta{ResourceVersion: version}
+	if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && 0 < limit && limit < len(objects) {
+		objects, meta.Continue = objects[:limit], "unsupported"
+	}
 	kind := metav1.TypeMeta{APIVersion: k.group.String(), Kind: k.list}
 	if k.name == "Node" {
 		list := &corev1.NodeList{TypeMeta: kind, ListMeta: meta}
