@@ -210,7 +210,8 @@ kubectl-nodegate: ## Build the plugin for kubectl, and what completes its argume
 
 .PHONY: manifests
 manifests: ## Generate the CRD and the operator's role from the markers in the code.
-	$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) crd paths=./api/v1alpha1/... paths=./api/admission/... output:crd:dir=config/crd/bases
+	$(CONTROLLER_GEN) crd paths=./api/endpoints/... output:crd:dir=config/endpoint-policy
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./cmd/manager/... output:rbac:dir=config/rbac
 	$(CONTROLLER_GEN) rbac:roleName=webhook-role paths=./internal/admission/... \
 		paths=./internal/guard/... output:rbac:dir=config/components/webhooks
@@ -222,6 +223,8 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	cp config/components/record-guard/policy.yaml charts/nodegate/policies/records.yaml
 	cp config/components/webhooks/policy.yaml charts/nodegate/policies/operator.yaml
 	cp config/components/published-conditions/policy.yaml charts/nodegate/policies/published-conditions.yaml
+	cp config/endpoint-policy/policy.yaml charts/nodegate/policies/endpoints.yaml
+	cp config/endpoint-policy/nodegate.io_keptendpoints.yaml charts/nodegate/files/
 
 .PHONY: generate
 generate: ## Generate the code of the API, and the chart's README from its values.

@@ -90,6 +90,17 @@ func (s *NodeReadinessRuleSpec) Publishes() string {
 // MaxHold is for how long the guard keeps pods at most.
 func (g *EvictionGuard) MaxHold() time.Duration { return seconds(g.MaxHoldSeconds, 30*time.Minute) }
 
+// EndpointsHold is for how long the guard keeps pods ready at most; 0 if it does not.
+func (g *EvictionGuard) EndpointsHold() time.Duration {
+	if g == nil || g.Endpoints == nil {
+		return 0
+	}
+	return min(seconds(g.Endpoints.MaxHoldSeconds, 10*time.Minute), g.MaxHold())
+}
+
+// Percent is the share of silent nodes from which on there is an outage.
+func (e *GuardEndpoints) Percent() int { return int(ptr.Deref(e.OutagePercent, 50)) }
+
 // Core is the taint as it stands in a node's spec, without a time.
 func (t *Taint) Core() corev1.Taint {
 	return corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}

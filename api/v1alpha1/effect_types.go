@@ -4,9 +4,34 @@
 package v1alpha1
 
 // EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
+//
+// +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.endpoints) && has(self.endpoints.maxHoldSeconds) && self.endpoints.maxHoldSeconds > (has(self.maxHoldSeconds) ? self.maxHoldSeconds : 1800)) || oldSelf.hasValue() && has(oldSelf.value().endpoints) && has(oldSelf.value().endpoints.maxHoldSeconds) && oldSelf.value().endpoints.maxHoldSeconds > (has(oldSelf.value().maxHoldSeconds) ? oldSelf.value().maxHoldSeconds : 1800)",message="endpoints.maxHoldSeconds must be at most maxHoldSeconds, which is 1800 by default: lower endpoints.maxHoldSeconds, or raise maxHoldSeconds",fieldPath=".endpoints"
 type EvictionGuard struct {
 	// maxHoldSeconds is how long pods are kept at most, from when the node was no longer ready. If it is still not
 	// ready then, the operator evicts the pods. Default 1800.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=604800
+	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
+
+	// endpoints keeps the pods ready, and so the endpoints of Services, while the control plane has lost many nodes at
+	// once. The rule must require the condition Ready with the status True, and not have conditionPolicy: anyOf. It
+	// needs the admission policy for endpoints, which is not installed by default, and Kubernetes 1.36.
+	// +optional
+	Endpoints *GuardEndpoints `json:"endpoints,omitempty"`
+}
+
+// GuardEndpoints keeps pods ready while many nodes are lost at once.
+type GuardEndpoints struct {
+	// outagePercent is the share of the rule's nodes of which the leases are not renewed from which on the operator takes
+	// the loss of a node for an outage of the control plane, and not for a fault of the node. Default 50.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	OutagePercent *int32 `json:"outagePercent,omitempty"`
+
+	// maxHoldSeconds is how long pods are kept ready at most, from when the node was no longer ready. At most the
+	// maxHoldSeconds of the guard. Default 600, or that of the guard if it is less.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=604800

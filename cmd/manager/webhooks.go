@@ -33,7 +33,8 @@ type webhookOptions struct {
 	nodeAdmission, nodePolicy string
 	nodeFailurePolicy         string
 
-	guardUsers []string
+	guardUsers     []string
+	endpointPolicy string
 }
 
 func (o *webhookOptions) bind(fs *pflag.FlagSet) {
@@ -62,6 +63,9 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.guardUsers, "eviction-guard-users", guard.DefaultUsers(),
 		"Exact names of the users whose deletions of pods an eviction guard denies. The webhook's match condition "+
 			"guarded-users must have the same names. Kubelets and controllers that must be able to delete pods are not allowed.")
+	fs.StringVar(&o.endpointPolicy, "endpoint-policy-name", "nodegate-endpoints",
+		"Name of the MutatingAdmissionPolicy that keeps pods ready for rules with evictionGuard.endpoints, and of its "+
+			"binding.")
 	fs.BoolVar(&o.recordGuard, "record-guard", true, "Whether the admission policy is installed that lets only the "+
 		"operator write its records on nodes. If false, any account may have written a record: if only the record of a "+
 		"deleted rule names a taint, the operator reports the taint and does not remove it.")
@@ -116,7 +120,8 @@ func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
 	}
 	return &operator.WebhookOptions{
 		Host: host, Port: port, Name: o.name, CertDir: o.certDir, CertFiles: o.certs == certsFiles,
-		GuardUsers: o.guardUsers, NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
+		GuardUsers: o.guardUsers, EndpointPolicy: o.endpointPolicy,
+		NodeFailurePolicy: admissionregistrationv1.FailurePolicyType(o.nodeFailurePolicy),
 	}, errors.Join(errs...)
 }
 

@@ -61,6 +61,8 @@ type Material struct {
 	ReplaceProblem string
 	// AdmissionProblem says why the rule does not taint nodes at admission. The fleet does not know it either.
 	AdmissionProblem string
+	// KeptEndpoints is on how many nodes the pods stay ready in an outage. Nor does it know that.
+	KeptEndpoints int
 	// Applied, Failed and Evaluations are the bounded lists. Truncated reports whether they leave nodes out.
 	Applied     []string
 	Failed      []v1alpha1.NodeFailure

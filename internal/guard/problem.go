@@ -13,4 +13,6 @@ const (
 	ReasonNotLookedAt    = "NotLookedAt"
 	ReasonUnknownUser    = "UnknownUser"
 	ReasonGuardBypassed  = "GuardBypassed"
+	// ReasonNoEndpointPolicy: evictions are denied, but no policy keeps endpoints.
+	ReasonNoEndpointPolicy = "NoEndpointPolicy"
 )

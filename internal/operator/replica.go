@@ -23,9 +23,12 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/guard/endpoints"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/guard/webhook"
 	"github.com/nodegate/nodegate/internal/replace/handover"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -75,13 +78,16 @@ type Replica struct {
 	// Evictions evicts pods that were due while a guard denied it, once the guard has ended. It is nil without
 	// webhooks, because no guard acts then.
 	Evictions *eviction.Reconciler
+	// Endpoints keeps pods ready in an outage. It is nil without webhooks, too.
+	Endpoints *endpoints.Keeper
 	// Denials reports denials of the guard's webhook. It is nil without webhooks, too.
 	Denials *webhook.Reporter
 	// Monitor checks whether the API server calls the guard's webhook.
 	Monitor *webhook.Monitor
 	Escapes *node.Escapes
-	// nodesQueue is the queue of Nodes.
-	nodesQueue *controller.Queue
+	// nodesQueue is the queue of Nodes. EndpointsQueue and EndpointPodsQueue are those of Endpoints and its Pods.
+	nodesQueue                        *controller.Queue
+	EndpointsQueue, EndpointPodsQueue controller.Queue
 	// Webhooks are all admission webhooks.
 	Webhooks []admission.Handler
 }
@@ -180,9 +186,30 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
 	r.Nodes.Evicted = r.Evictions.Evicted
+	r.addEndpoints(o)
 	r.Denials = webhook.NewReporter(env.Live, env.Recorder, env.Clock)
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
 		Nodes: env.Cache, Rules: r.Rules.Reported, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
 		Reporter: r.Denials, Clock: env.Clock,
 	})
+}
+
+// addEndpoints adds what keeps pods ready in an outage.
+func (r *Replica) addEndpoints(o *Options) {
+	env := r.env
+	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Direct, Rules: r.NodeRules.InForce,
+		Policy: o.Webhooks.EndpointPolicy, Recorder: env.Recorder, Changed: r.StatusQueue.Add, Clock: env.Clock,
+		Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
+	setRules := r.NodeRules.SetRules
+	r.NodeRules.SetRules = func(ctx context.Context, set *ruleset.Set) ([]string, error) {
+		defer r.Endpoints.Look()
+		return setRules(ctx, set)
+	}
+	r.Status.GuardProblem = func(rule *ruleset.Rule) *guard.Problem {
+		if problem := r.Monitor.Problem(rule); problem != nil {
+			return problem
+		}
+		return r.Endpoints.Problem(rule)
+	}
+	r.Status.KeptEndpoints = r.Endpoints.Kept
 }

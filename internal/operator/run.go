@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
@@ -40,6 +41,7 @@ import (
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/controller/rule"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/guard/endpoints"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
@@ -82,6 +84,7 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(endpointsv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 
@@ -262,6 +265,12 @@ func (r *Replica) controllers(c cache.Cache, o *Options) []controller.Controller
 		out = append(out, controller.Controller{Name: "eviction", Object: "node", Reconciler: r.Evictions,
 			Workers: eviction.Workers, FirstRetry: 5 * first, LastRetry: last,
 			Sources: []source.Source{controller.Changes(c, &corev1.Node{}, eviction.Relevant())}})
+		out = append(out, controller.Controller{Name: "endpoints", Object: "pass", Reconciler: r.Endpoints, Workers: 1,
+			FirstRetry: time.Second, LastRetry: 5 * time.Second,
+			Sources: []source.Source{&r.EndpointsQueue, endpoints.Changes(c)}},
+			controller.Controller{Name: "endpoint-pods", Object: "node", Reconciler: r.Endpoints.Pods(),
+				Workers: endpoints.Workers, FirstRetry: 5 * first, LastRetry: last,
+				Sources: []source.Source{&r.EndpointPodsQueue}})
 	}
 	return out
 }

@@ -32,6 +32,8 @@ type WebhookOptions struct {
 	CertDir   string
 	// GuardUsers are the users whose deletions of pods the eviction guard denies.
 	GuardUsers []string
+	// EndpointPolicy is the name of the admission policy that keeps endpoints.
+	EndpointPolicy string
 	// NodeFailurePolicy is the failure policy of the webhook for nodes. If it is empty, the installed one stays.
 	NodeFailurePolicy admissionregistrationv1.FailurePolicyType
 }

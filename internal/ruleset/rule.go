@@ -159,6 +159,11 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 // Inert reports whether the operator changes nothing for the rule on its own.
 func (r *Rule) Inert() bool { return r.Mode == Frozen || r.Mode == Suspended }
 
+// Pending reports whether evidence of the rule has not been read yet, as after each start.
+func (r *Rule) Pending() bool {
+	return r.Mode == Frozen && slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonPending })
+}
+
 // Spared reports whether another controller acts on the rule, so that nothing of it is changed, also if a person asks
 // for it.
 func (r *Rule) Spared() bool {

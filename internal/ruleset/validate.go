@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -69,6 +70,7 @@ func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]evidence.Requirement, 
 	v.modes(spec)
 	v.agent(spec)
 	v.publish(spec.Publish)
+	v.endpoints(spec)
 	requirements := v.requirements(spec)
 	return requirements, v.Problems
 }
@@ -236,6 +238,32 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 	}
 	if r.MaxPerHour != nil && (*r.MaxPerHour < 1 || *r.MaxPerHour > v1alpha1.MaxReplacementsListed) {
 		v.Invalid("spec.timeout.replace.maxPerHour", "must be from 1 to %d", v1alpha1.MaxReplacementsListed)
+	}
+}
+
+// endpoints validates that a rule that keeps pods ready is not satisfied on a node that is lost.
+func (v *validator) endpoints(spec *v1alpha1.NodeReadinessRuleSpec) {
+	g := spec.EvictionGuard
+	if g == nil || g.Endpoints == nil {
+		return
+	}
+	e := g.Endpoints
+	if n := e.OutagePercent; n != nil && (*n < 1 || *n > 100) {
+		v.Invalid("spec.evictionGuard.endpoints.outagePercent", "must be from 1 to 100, not %d", *n)
+	}
+	if n := e.MaxHoldSeconds; n != nil && (*n < 1 || time.Duration(*n)*time.Second > g.MaxHold()) {
+		v.Invalid("spec.evictionGuard.endpoints.maxHoldSeconds", "must be from 1 to maxHoldSeconds, which is %d, not %d",
+			int64(g.MaxHold()/time.Second), *n)
+	}
+	if !slices.ContainsFunc(spec.Conditions, func(c v1alpha1.ConditionRequirement) bool {
+		return c.Type == string(corev1.NodeReady) && c.RequiredStatus == v1alpha1.ConditionTrue
+	}) {
+		v.Invalid("spec.evictionGuard.endpoints", "needs the condition Ready with the required status True: give it in "+
+			"conditions")
+	}
+	if spec.AnyOf() {
+		v.Invalid("spec.conditionPolicy", "anyOf cannot be combined with evictionGuard.endpoints: evidence such as pods, "+
+			"which stay ready, would satisfy the rule on a node that is lost; use allOf")
 	}
 }
 

@@ -274,6 +274,12 @@ func (r *RuleWrapper) EvictionGuard(maxHoldSeconds int32) *RuleWrapper {
 	return r
 }
 
+// Endpoints makes the guard keep endpoints for so many seconds when so many percent of the nodes are lost.
+func (r *RuleWrapper) Endpoints(percent, maxHoldSeconds int32) *RuleWrapper {
+	r.Spec.EvictionGuard.Endpoints = &v1alpha1.GuardEndpoints{OutagePercent: &percent, MaxHoldSeconds: &maxHoldSeconds}
+	return r
+}
+
 // Named gives the rule another name.
 func (r *RuleWrapper) Named(name string) *RuleWrapper {
 	r.Name = name

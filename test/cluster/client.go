@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 )
@@ -46,6 +47,7 @@ func Scheme() *kruntime.Scheme {
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
+	utilruntime.Must(endpointsv1alpha1.AddToScheme(scheme))
 	return scheme
 }
 

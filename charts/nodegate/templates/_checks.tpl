@@ -74,6 +74,9 @@
 {{- if .Values.podAdmission.enabled }}
 {{- fail "podAdmission.enabled: needs webhooks.enabled=true" }}
 {{- end }}
+{{- if .Values.evictionGuard.endpoints.enabled }}
+{{- fail "evictionGuard.endpoints.enabled: needs webhooks.enabled=true" }}
+{{- end }}
 {{- if eq .Values.nodeAdmission.engine "webhook" }}
 {{- fail "nodeAdmission.engine: webhook needs webhooks.enabled=true" }}
 {{- end }}

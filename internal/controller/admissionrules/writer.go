@@ -85,19 +85,11 @@ func (w *Writer) Publish(ctx context.Context, set *ruleset.Set) {
 func wanted(set *ruleset.Set) sets.Set[string] {
 	out := sets.New[string]()
 	for _, r := range set.All() {
-		if r.AtAdmission() || pending(r) {
+		if r.AtAdmission() || r.Pending() {
 			out.Insert(string(r.UID))
 		}
 	}
 	return out
-}
-
-// pending reports whether the evidence of a rule has not been read yet, as after each start. Such a rule stays in the
-// object as it is.
-func pending(r *ruleset.Rule) bool {
-	return r.Mode == ruleset.Frozen && slices.ContainsFunc(r.Problems, func(p ruleset.Problem) bool {
-		return p.Reason == ruleset.ReasonPending
-	})
 }
 
 // Wake makes the writer compare the object with the rules.
@@ -189,7 +181,7 @@ func (w *Writer) overtaken(writer string) bool {
 func merge(set *ruleset.Set, now []admissionv1alpha1.AdmissionRule) ([]admissionv1alpha1.AdmissionRule, []string) {
 	rules, left := set.ForAdmission()
 	for _, r := range now {
-		if known := set.Rule(types.UID(r.UID)); known != nil && pending(known) {
+		if known := set.Rule(types.UID(r.UID)); known != nil && known.Pending() {
 			rules = append(rules, r)
 		}
 	}

@@ -64,6 +64,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// GuardProblem returns why the eviction guard of a rule may not work, or nil.
 	GuardProblem func(*ruleset.Rule) *guard.Problem
+	// KeptEndpoints returns on how many nodes the pods stay ready because of a rule. It may be nil.
+	KeptEndpoints func(*ruleset.Rule) int
 	// Served finds what runs in the cluster for a rule. It is nil if the condition Served is not reported.
 	Served func(context.Context, ...*ruleset.Rule) (lint.Served, error)
 	// AdmissionProblem returns why a rule in force does not taint nodes at admission, and whether that may be decided in a
@@ -279,10 +281,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
 		again.RequeueAfter = freed
 	}
-	var problem *guard.Problem
-	if rule.Spec.EvictionGuard != nil && r.GuardProblem != nil {
-		problem = r.GuardProblem(compiled)
-	}
+	problem := r.askGuard(compiled, &material)
 	status := Status(rule, &material, problem, now)
 	if next := r.reportServed(ctx, rule, compiled, &status, now); again.RequeueAfter == 0 ||
 		next > 0 && next < again.RequeueAfter {
@@ -302,6 +301,17 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	fleet.StatusWrites.Inc()
 	r.announce(rule, &before, &material)
 	return again, nil
+}
+
+// askGuard returns why the eviction guard of a rule may not work, and adds to the material what only the guard knows.
+func (r *Reconciler) askGuard(rule *ruleset.Rule, m *fleet.Material) *guard.Problem {
+	if r.KeptEndpoints != nil {
+		m.KeptEndpoints = r.KeptEndpoints(rule)
+	}
+	if rule.Spec.EvictionGuard == nil || r.GuardProblem == nil {
+		return nil
+	}
+	return r.GuardProblem(rule)
 }
 
 // evidencePending returns how long to wait with the status of a rule whose evidence is being read. This happens after

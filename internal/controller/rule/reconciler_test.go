@@ -27,6 +27,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -284,6 +285,17 @@ var _ = Describe("A rule", func() {
 		guarding := d.condition(v1alpha1.ConditionGuarding)
 		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))
 		Expect(guarding.Reason).To(Equal(ReasonDryRun))
+	})
+
+	It("says on how many nodes pods stay ready in an outage", func(ctx context.Context) {
+		d := newDesk(ctx, build.MakeRule("r").Selector("pool", "a").Condition("Ready").EvictionGuard(600).Endpoints(50, 60),
+			node("a"))
+		d.KeptEndpoints = func(*ruleset.Rule) int { return 3 }
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: state.ReasonEvidenceMissing,
+			Hold: guard.HoldActive})
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("; the pods of 3 nodes stay ready, since " +
+			"this is an outage"))
 	})
 
 	It("says why its condition cannot be published, and what to set", func(ctx context.Context) {

@@ -257,12 +257,20 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:
 		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
-			"The guard is active on %s, and has ended on %s because maxHoldSeconds have passed", text.Nodes(m.Guarded),
-			text.Nodes(m.GuardEnded))
+			"The guard is active on %s, and has ended on %s because maxHoldSeconds have passed%s", text.Nodes(m.Guarded),
+			text.Nodes(m.GuardEnded), keptEndpoints(m))
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
 			"The guard becomes active on a node when its evidence no longer holds")
 	}
+}
+
+// keptEndpoints says on how many nodes pods stay ready, if the rule keeps endpoints.
+func keptEndpoints(m *fleet.Material) string {
+	if m.Rule.Spec.EvictionGuard.EndpointsHold() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the pods of %s stay ready, since this is an outage", text.Nodes(m.KeptEndpoints))
 }
 
 // publishingCondition sets the condition that says whether the rule's verdict is on nodes. A suspended rule changes

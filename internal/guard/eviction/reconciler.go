@@ -22,6 +22,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/guard/endpoints"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 )
@@ -198,7 +199,7 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
 func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
-	if err := r.announceDisruption(ctx, pod, rule); err != nil {
+	if err := r.announceDisruption(ctx, node, pod, rule); err != nil {
 		if apierrors.IsNotFound(err) || replaced(err) {
 			return nil
 		}
@@ -230,19 +231,24 @@ func replaced(err error) bool {
 	return found && cause.Field == "metadata.uid"
 }
 
-// announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions.
-func (r *Reconciler) announceDisruption(ctx context.Context, pod *corev1.Pod, rule *ruleset.Rule) error {
+// announceDisruption sets DisruptionTarget, which distinguishes an eviction from other deletions. A pod that was kept
+// ready on a node that is not becomes not ready in the same write.
+func (r *Reconciler) announceDisruption(ctx context.Context, node *corev1.Node, pod *corev1.Pod,
+	rule *ruleset.Rule) error {
 	if c := condition.OfPod(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
 		return nil
 	}
+	conditions := []corev1.PodCondition{{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
+		Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
+			rule.Name),
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+	}}
+	if guard.KeptReady(node, pod) {
+		conditions = append(conditions, endpoints.NotReady(r.Clock.Now()))
+	}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
-		"status": map[string]any{"conditions": []corev1.PodCondition{{
-			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
-			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
-				rule.Name),
-			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-		}}},
+		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},
 	})
 	if err != nil {
 		return err

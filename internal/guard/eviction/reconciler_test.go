@@ -226,6 +226,24 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(get(w, never).DeletionTimestamp).To(BeNil())
 	})
 
+	It("marks a pod not ready that was kept ready, before it evicts it", func(ctx context.Context) {
+		w := newWorld(ctx)
+		due := w.pod("due", 5)
+		ready := func(status corev1.ConditionStatus) {
+			GinkgoHelper()
+			due = get(w, due)
+			due.Status.Conditions = append(due.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: status})
+			Expect(server.Client.Status().Update(ctx, due)).To(Succeed())
+		}
+		ready(corev1.ConditionTrue)
+		w.deleting = func() {
+			Expect(get(w, due).Status.Conditions).To(ContainElements(HaveField("Type", corev1.DisruptionTarget),
+				And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse))))
+		}
+		w.at(61)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+	})
+
 	It("goes on after a deletion that failed", func(ctx context.Context) {
 		w := newWorld(ctx)
 		due := w.pod("due", 5)

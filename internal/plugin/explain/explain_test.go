@@ -172,6 +172,28 @@ func TestSummary(t *testing.T) {
 	}
 }
 
+// TestKeptEndpointsAreExplained: pods that are ready on a node that is not are kept so.
+func TestKeptEndpointsAreExplained(t *testing.T) {
+	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").Condition("Ready").
+		EvictionGuard(1800).Endpoints(50, 600)
+	n := record(worker().Condition("Ready", "Unknown", ago(time.Minute)), "u1",
+		nodeview.Record{GuardedSince: metav1.NewTime(ago(time.Minute))})
+	w := world(n, rule)
+	w.Pods = func(node string) ([]corev1.Pod, error) {
+		ready, not := *build.MakePod("default", "a").Node(node).Obj(), *build.MakePod("default", "b").Node(node).Obj()
+		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		return []corev1.Pod{ready, not, ready}, nil
+	}
+	e := w.Node(n.Obj())
+	if got := e.Rules[0].Guard; got != "eviction guard active for 60s: its pods are not evicted, and 2 stay ready "+
+		"because of an outage" {
+		t.Errorf("got %q", got)
+	}
+	if e.Next == nil || !e.Next.At.Equal(&metav1.Time{Time: ago(-9 * time.Minute)}) {
+		t.Errorf("next is %+v", e.Next)
+	}
+}
+
 func TestAnEvictionGuardIsExplained(t *testing.T) {
 	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool",
 		"a").Condition(cni).EvictionGuard(1800)

@@ -126,6 +126,9 @@ func (x *explainer) deadlines() []report.Deadline {
 	}
 	if h := &x.d.Hold; h.State == guard.HoldActive && x.d.Rule.Mode != ruleset.DryRun {
 		add(h.Until, "its eviction guard ends, if it is still not ready: pods that are due are evicted")
+		if until, n := x.keptReady(); n > 0 {
+			add(until, "its pods become not ready at the latest, if it is still not ready")
+		}
 	}
 	slices.SortStableFunc(out, func(a, b report.Deadline) int { return a.At.Compare(b.At.Time) })
 	return out
@@ -184,12 +187,34 @@ func (x *explainer) guard() string {
 	}
 	switch h.State {
 	case guard.HoldActive:
-		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted"
+		kept := ""
+		if _, n := x.keptReady(); n > 0 {
+			kept = fmt.Sprintf(", and %d stay ready because of an outage", n)
+		}
+		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted" + kept
 	case guard.HoldEnded:
 		return would + "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
 			report.Age(x.Now, h.Since) + " ago"
 	}
 	return ""
+}
+
+// keptReady returns how many pods are ready although the node is not, and until when the rule keeps them so at most.
+func (x *explainer) keptReady() (until time.Time, n int) {
+	until, keeps := guard.EndpointsUntil(x.d.Rule, x.node, x.Now)
+	if !keeps || x.Pods == nil {
+		return until, 0
+	}
+	pods, err := x.Pods(x.node.Name)
+	if err != nil {
+		x.podsErr = err
+	}
+	for i := range pods {
+		if guard.KeptReady(x.node, &pods[i]) {
+			n++
+		}
+	}
+	return until, n
 }
 
 // next returns what happens next.

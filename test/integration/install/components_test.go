@@ -36,6 +36,7 @@ func TestComponents(t *testing.T) {
 		"pod-admission":            {add: []string{"pod-admission"}, set: "podAdmission.enabled=true"},
 		"node-claims":              {add: []string{"node-claims"}, set: "nodeClaims.enabled=true"},
 		"published-conditions":     {add: []string{"published-conditions"}, set: "publishedConditions.enabled=true"},
+		"endpoint-policy":          {beside: "endpoint-policy", set: "evictionGuard.endpoints.enabled=true"},
 		"daemonset-evidence":       {beside: "daemonset-evidence", set: "daemonSetNamespaces={kube-system}"},
 		"node-admission-fail":      {add: []string{"node-admission-fail"}, set: "nodeAdmission.failurePolicy=Fail"},
 		"cert-manager":             {add: []string{"cert-manager"}, set: "webhooks.certManager.enabled=true"},

@@ -120,7 +120,8 @@ func TestAStolenTokenAndWebhooks(t *testing.T) {
 	})
 }
 
-// TestAStolenTokenAndPods: the operator may announce an eviction in the status of pods, and change nothing else there.
+// TestAStolenTokenAndPods: the operator may announce an eviction in the status of pods, and mark them not ready, and
+// change nothing else there.
 func TestAStolenTokenAndPods(t *testing.T) {
 	g := NewWithT(t)
 	as := stolen(t)
@@ -135,7 +136,9 @@ func TestAStolenTokenAndPods(t *testing.T) {
 		"an eviction":  {body: evicted},
 		"an address":   {`{"status":{"podIP":"10.0.0.2","podIPs":[{"$patch":"replace"},{"ip":"10.0.0.2"}]}}`, only},
 		"the phase":    {`{"status":{"phase":"Failed"}}`, only},
-		"readiness":    {`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`, only},
+		"a lost pod":   {body: `{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`},
+		"readiness":    {`{"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}`, only},
+		"containers":   {`{"status":{"conditions":[{"type":"ContainersReady","status":"False"}]}}`, only},
 		"no readiness": {`{"status":{"conditions":[{"$patch":"delete","type":"Ready"}]}}`, only},
 		"a label":      {`{"metadata":{"labels":{"app":"web"}}}`, "metadata"},
 		"a note":       {`{"metadata":{"annotations":{"a":"b"}}}`, "metadata"},

@@ -1,0 +1,253 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+// # The states of the endpoints of a node under a rule
+//
+//	┌───────┐ not ready, in an outage ┌──────┐ maxHoldSeconds, override Release, or
+//	│ Armed │ ──────────────────────► │ Kept │ the rule no longer keeps endpoints
+//	└───────┘                         └──────┘ ───────────────┐
+//	    │                                                     ▼
+//	    │      not ready, and not in an outage            ┌───────┐ the pods are ┌────────┐
+//	    └───────────────────────────────────────────────► │ Ended │ ───────────► │ Marked │
+//	                                                      └───────┘    marked    └────────┘
+//
+// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Marked.
+//
+// The states are in the object KeptEndpoints, by which the admission policy decides, too: in Armed and Kept it keeps
+// pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
+// policy cannot count nodes. So the operator decides afterwards: it reads the leases of all nodes once, and in Ended it
+// marks the pods of the node not ready, as the node controller would have. It does that once: kubelet may report them
+// ready again. A node that the rule no longer selects leaves the object from Armed and Marked.
+
+const (
+	// EndpointsArmed is the state of a node whose pods would be kept ready.
+	EndpointsArmed = ""
+	// EndpointsEnded is the state of a node whose pods are not kept ready until it is ready again. The state Kept is the
+	// time at which it ends.
+	EndpointsEnded = endpointsv1alpha1.Ended
+	// EndpointsMarked is the state of such a node after its pods were marked not ready.
+	EndpointsMarked = endpointsv1alpha1.Marked
+)
+
+// Endpoints is what the next states of a rule depend on.
+type Endpoints struct {
+	// Rule is the rule in force, or nil if it is gone. Stored is what the object has of it, or nil.
+	Rule   *ruleset.Rule
+	Stored *endpointsv1alpha1.EndpointRule
+	// Nodes are all nodes.
+	Nodes []*corev1.Node
+	// Silent returns the nodes that have a lease, and whether it is not renewed. It returns nil if that is not known.
+	Silent func() map[string]bool
+	// Done reports whether the pods of a node that has ended are marked, or kept by another rule.
+	Done func(node string) bool
+	Now  time.Time
+}
+
+// EndpointsPlan are the next states of a rule.
+type EndpointsPlan struct {
+	// Next is what the object must have, or nil if the rule leaves it.
+	Next *endpointsv1alpha1.EndpointRule
+	// Kept are the nodes whose pods stay ready now, since their nodes and others have just been lost. Silent and Total
+	// say how many.
+	Kept          []*corev1.Node
+	Silent, Total int
+	// Undecided reports whether a node waits for the leases.
+	Undecided bool
+	// At is when the states change next if nothing else does. Zero means never.
+	At time.Time
+}
+
+// KeepsEndpoints reports whether the rule keeps endpoints when it can.
+func KeepsEndpoints(rule *ruleset.Rule) bool {
+	return rule != nil && rule.Mode == ruleset.Enforced && rule.Spec.EvictionGuard.EndpointsHold() > 0
+}
+
+// PlanEndpoints returns the next states.
+func PlanEndpoints(in *Endpoints) EndpointsPlan {
+	p := planner{Endpoints: in, arms: KeepsEndpoints(in.Rule)}
+	if in.Stored != nil {
+		p.before = in.Stored.Nodes
+	}
+	next := &endpointsv1alpha1.EndpointRule{Nodes: map[string]string{}}
+	switch {
+	case p.arms:
+		next.Name, next.UID = in.Rule.Name, string(in.Rule.UID)
+		next.ArmedUntil = p.armedUntil()
+	case in.Stored == nil:
+		return EndpointsPlan{}
+	default:
+		next.Name, next.UID, next.ArmedUntil = in.Stored.Name, in.Stored.UID, in.Stored.ArmedUntil
+	}
+	for _, node := range in.Nodes {
+		if state, in := p.state(node); in {
+			next.Nodes[node.Name] = state
+		}
+	}
+	if p.arms || len(next.Nodes) > 0 {
+		p.out.Next = next
+	}
+	return p.out
+}
+
+type planner struct {
+	*Endpoints
+	// arms reports whether the rule is in force and keeps endpoints.
+	arms   bool
+	before map[string]string
+	out    EndpointsPlan
+
+	counted bool
+}
+
+// armedUntil returns until when the policy keeps pods without the operator. It is renewed each quarter of
+// maxHoldSeconds.
+func (p *planner) armedUntil() metav1.Time {
+	hold := p.Rule.Spec.EvictionGuard.EndpointsHold()
+	if p.Stored != nil {
+		if left := p.Stored.ArmedUntil.Sub(p.Now); left > hold*3/4 && left <= hold {
+			p.again(p.Stored.ArmedUntil.Add(-hold * 3 / 4))
+			return p.Stored.ArmedUntil
+		}
+	}
+	p.again(p.Now.Add(hold / 4))
+	return metav1.NewTime(p.Now.Add(hold).Truncate(time.Second))
+}
+
+func (p *planner) again(at time.Time) {
+	if p.out.At.IsZero() || at.Before(p.out.At) {
+		p.out.At = at
+	}
+}
+
+// state returns the next state of a node, and whether it is in the object.
+func (p *planner) state(node *corev1.Node) (string, bool) {
+	before, known := p.before[node.Name]
+	selected := p.arms && p.Rule.Matches(node.Labels)
+	ready, since := readySince(node, p.Now)
+	switch {
+	case !known && !selected:
+		return "", false
+	case ready:
+		return EndpointsArmed, selected || p.Rule != nil && p.Rule.Pending() // what is armed stays so
+	case !known: // the policy has kept nothing
+		return EndpointsMarked, true
+	case before == EndpointsArmed && selected:
+		return p.decide(node, since), true
+	case before == EndpointsArmed:
+		return EndpointsEnded, true
+	case before == EndpointsEnded && !p.Done(node.Name):
+		return EndpointsEnded, true
+	case before == EndpointsEnded, before == EndpointsMarked:
+		return EndpointsMarked, selected
+	}
+	return p.kept(node, since, before), true
+}
+
+// readySince returns whether a node is ready, and since when it is or is not, at most since now.
+func readySince(node *corev1.Node, now time.Time) (ready bool, since time.Time) {
+	c := condition.Find(node, string(corev1.NodeReady))
+	if c == nil {
+		return false, node.CreationTimestamp.Time
+	}
+	since = c.LastTransitionTime.Time
+	if since.After(now) {
+		since = now
+	}
+	return c.Status == corev1.ConditionTrue, since.Truncate(time.Second)
+}
+
+// KeptReady reports whether a pod is ready although its node is not.
+func KeptReady(node *corev1.Node, pod *corev1.Pod) bool {
+	ofNode, ofPod := condition.Find(node, string(corev1.NodeReady)), condition.OfPod(pod, corev1.PodReady)
+	return (ofNode == nil || ofNode.Status != corev1.ConditionTrue) && ofPod != nil && ofPod.Status == corev1.ConditionTrue
+}
+
+// EndpointsUntil returns until when a rule keeps the pods of a node ready at most, or false if it does not.
+func EndpointsUntil(rule *ruleset.Rule, node *corev1.Node, now time.Time) (time.Time, bool) {
+	ready, since := readySince(node, now)
+	until := since.Add(rule.Spec.EvictionGuard.EndpointsHold())
+	return until, KeepsEndpoints(rule) && !ready && now.Before(until)
+}
+
+// decide returns the state of a node that was armed and is not ready.
+func (p *planner) decide(node *corev1.Node, since time.Time) string {
+	until := since.Add(p.Rule.Spec.EvictionGuard.EndpointsHold())
+	if !p.Now.Before(until) || p.released(node) {
+		return EndpointsEnded
+	}
+	silent := p.Silent()
+	if silent == nil {
+		p.out.Undecided = true
+		return EndpointsArmed
+	}
+	p.count(silent)
+	if !silent[node.Name] || p.out.Silent*100 < p.Rule.Spec.EvictionGuard.Endpoints.Percent()*p.out.Total {
+		return EndpointsEnded
+	}
+	p.out.Kept = append(p.out.Kept, node)
+	p.again(until)
+	return until.UTC().Format(time.RFC3339)
+}
+
+// count counts the rule's nodes that have a lease, and of these the silent ones. A node that is not kept since it was
+// lost counts neither as silent nor as one of the rule: it was lost before.
+func (p *planner) count(silent map[string]bool) {
+	if p.counted {
+		return
+	}
+	p.counted = true
+	for _, node := range p.Nodes {
+		is, leased := silent[node.Name]
+		before := p.before[node.Name]
+		if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.Rule.Matches(node.Labels) {
+			continue
+		}
+		p.out.Total++
+		if is {
+			p.out.Silent++
+		}
+	}
+}
+
+// kept returns the state of a node whose pods were kept ready. A suspended or frozen rule changes nothing until the
+// time has passed.
+func (p *planner) kept(node *corev1.Node, since time.Time, before string) string {
+	until, err := time.Parse(time.RFC3339, before)
+	inert := p.Rule != nil && p.Rule.Inert()
+	switch {
+	case err != nil:
+		return EndpointsEnded
+	case inert:
+	case !p.arms || !p.Rule.Matches(node.Labels) || p.released(node):
+		return EndpointsEnded
+	default:
+		if most := since.Add(p.Rule.Spec.EvictionGuard.EndpointsHold()); most.Before(until) {
+			until = most
+		}
+	}
+	if !p.Now.Before(until) {
+		return EndpointsEnded
+	}
+	p.again(until)
+	return until.UTC().Format(time.RFC3339)
+}
+
+// released reports whether the override Release ends the guard.
+func (p *planner) released(node *corev1.Node) bool {
+	override, _ := nodeview.OverrideOf(node, p.Now) // an invalid override is none
+	return override.Action == nodeview.OverrideRelease
+}

@@ -1,0 +1,321 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+)
+
+const (
+	// least is the least time between two passes over all nodes.
+	least = time.Second
+	// inspect is how often the policy and the object are read although nothing has changed.
+	inspect = 30 * time.Second
+	// defaultLease is how long a lease is valid that does not say it. Kubelet renews its lease four times in this time.
+	defaultLease = 40 * time.Second
+)
+
+// Keeper decides for all rules and nodes in one pass: the name of the request has no meaning.
+type Keeper struct {
+	// Nodes reads nodes from a cache.
+	Nodes client.Reader
+	// Live reads and writes past the cache.
+	Live client.Client
+	// Rules returns the rules in force, or nil before there are any.
+	Rules func() *ruleset.Set
+	// Policy is the name of the admission policy and of its binding.
+	Policy string
+	// Recorder records events on nodes.
+	Recorder events.EventRecorder
+	// Changed is called with the name of each rule for which the result of Problem or Kept may have changed.
+	Changed func(rules ...string)
+	// Look enqueues a pass. Mark enqueues nodes whose pods are to be marked, for Pods.
+	Look func()
+	Mark func(nodes ...string)
+	// Clock tells the time.
+	Clock clock.PassiveClock
+
+	// These are used by passes only: the last pass, the last look, and whether a rule needed the policy then.
+	passed, looked time.Time
+	wanted         bool
+
+	mu      sync.Mutex
+	object  *endpointsv1alpha1.KeptEndpoints // as it is stored; nil if that is not known
+	problem string                           // why nothing is kept
+	kept    map[types.UID]int                // nodes, by rule
+	marked  map[string]mark                  // nodes whose pods were marked not ready
+	causes  map[string]string                // why pods of nodes are kept no longer
+}
+
+// mark identifies the time when a node was lost.
+type mark struct {
+	node types.UID
+	lost time.Time
+}
+
+// Reconcile brings the states of all nodes up to date.
+func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	now := k.Clock.Now()
+	if wait := k.passed.Add(least).Sub(now); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	rules := k.Rules()
+	if rules == nil {
+		return reconcile.Result{RequeueAfter: least}, nil
+	}
+	k.passed = now
+	wanted := slices.ContainsFunc(rules.All(), guard.KeepsEndpoints)
+	stored := k.stored()
+	if !wanted && stored != nil && len(stored.Rules) == 0 {
+		k.wanted = false
+		return reconcile.Result{}, nil
+	}
+	if now.Sub(k.looked) >= inspect || stored == nil || !k.wanted {
+		if err := k.look(ctx, wanted); err != nil {
+			return reconcile.Result{}, err
+		}
+		k.looked, k.wanted = now, wanted
+	}
+	if stored = k.stored(); stored == nil {
+		return reconcile.Result{RequeueAfter: inspect}, nil
+	}
+	nodes := &corev1.NodeList{}
+	if err := k.Nodes.List(ctx, nodes); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	next, err := k.pass(ctx, rules, stored, nodes)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	wait := inspect
+	if !next.IsZero() {
+		wait = min(wait, max(next.Sub(k.Clock.Now()), least))
+	}
+	return reconcile.Result{RequeueAfter: wait}, nil
+}
+
+func (k *Keeper) stored() *endpointsv1alpha1.KeptEndpoints {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.object
+}
+
+// look reads the object, and whether the policy is installed. If no rule needs them, it is no error that they are not
+// there.
+func (k *Keeper) look(ctx context.Context, wanted bool) error {
+	object, problem := &endpointsv1alpha1.KeptEndpoints{}, ""
+	err := k.Live.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object)
+	missing := apierrors.IsForbidden(err) || meta.IsNoMatchError(err)
+	switch {
+	case apierrors.IsNotFound(err) || missing && !wanted:
+		object = &endpointsv1alpha1.KeptEndpoints{}
+		object.Name = endpointsv1alpha1.Name
+	case missing:
+		object, problem = nil, err.Error()
+	case err != nil:
+		return fmt.Errorf("reading the kept endpoints: %w", err)
+	}
+	for _, part := range []client.Object{&admissionregistrationv1.MutatingAdmissionPolicy{},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{}} {
+		if !wanted || problem != "" {
+			break
+		}
+		err := k.Live.Get(ctx, client.ObjectKey{Name: k.Policy}, part)
+		switch {
+		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+			problem = err.Error()
+		case err != nil:
+			return fmt.Errorf("looking for the admission policy: %w", err)
+		}
+	}
+	k.mu.Lock()
+	k.object = object
+	k.mu.Unlock()
+	k.setProblem(problem)
+	return nil
+}
+
+// setProblem remembers why nothing is kept, and enqueues the rules if that has changed.
+func (k *Keeper) setProblem(problem string) {
+	k.mu.Lock()
+	changed := k.problem != problem
+	k.problem = problem
+	k.mu.Unlock()
+	if !changed {
+		return
+	}
+	for _, rule := range k.Rules().All() {
+		if rule.Spec.EvictionGuard.EndpointsHold() > 0 {
+			k.Changed(rule.Name)
+		}
+	}
+}
+
+// Problem returns why the pods of a rule would not be kept ready, or nil if no reason is known.
+func (k *Keeper) Problem(rule *ruleset.Rule) *guard.Problem {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if rule.Spec.EvictionGuard.EndpointsHold() == 0 || k.problem == "" {
+		return nil
+	}
+	return &guard.Problem{Reason: guard.ReasonNoEndpointPolicy, Message: fmt.Sprintf("evictions are denied, but pods do "+
+		"not stay ready: the admission policy for endpoints does not work, which needs Kubernetes 1.36: set "+
+		"evictionGuard.endpoints.enabled in the chart, or apply config/endpoint-policy: %s", k.problem)}
+}
+
+// Kept returns on how many nodes the pods stay ready because of a rule.
+func (k *Keeper) Kept(rule *ruleset.Rule) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.kept[rule.UID]
+}
+
+// pass plans the next states, writes them, and enqueues the nodes whose pods are to be marked.
+func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set, stored *endpointsv1alpha1.KeptEndpoints,
+	list *corev1.NodeList) (next time.Time, err error) {
+	nodes := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	before := map[types.UID]*endpointsv1alpha1.EndpointRule{}
+	order := make([]types.UID, 0, len(stored.Rules))
+	for i := range stored.Rules {
+		uid := types.UID(stored.Rules[i].UID)
+		before[uid] = &stored.Rules[i]
+		order = append(order, uid)
+	}
+	for _, rule := range rules.All() {
+		if before[rule.UID] == nil {
+			order = append(order, rule.UID)
+		}
+	}
+	silent := k.silence(ctx)
+	var all []endpointsv1alpha1.EndpointRule
+	plans := map[types.UID]guard.EndpointsPlan{}
+	for _, uid := range order {
+		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
+			Now: k.Clock.Now(), Silent: func() map[string]bool { return silent.get(&err) }}
+		if k.problem != "" && in.Rule != nil && !in.Rule.Inert() {
+			in.Rule = nil // the policy keeps nothing: end what it has kept
+		}
+		p := guard.PlanEndpoints(&in)
+		if plans[uid] = p; p.Next != nil {
+			all = append(all, *p.Next)
+		}
+		if !p.At.IsZero() && (next.IsZero() || p.At.Before(next)) {
+			next = p.At
+		}
+	}
+	written, werr := k.write(ctx, stored, all)
+	if werr != nil {
+		return next, errors.Join(err, werr)
+	}
+	k.tell(rules, before, plans, written, nodes)
+	return next, err
+}
+
+// write makes the object what was planned.
+func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints,
+	rules []endpointsv1alpha1.EndpointRule) (*endpointsv1alpha1.KeptEndpoints, error) {
+	if equality.Semantic.DeepEqual(stored.Rules, rules) {
+		return stored, nil
+	}
+	object := stored.DeepCopy()
+	object.Rules = rules
+	var err error
+	if object.ResourceVersion == "" {
+		err = k.Live.Create(ctx, object)
+	} else {
+		err = k.Live.Update(ctx, object) // of the version that was read
+	}
+	k.mu.Lock()
+	k.object = object
+	if err != nil {
+		k.object = nil // read it again
+	}
+	k.mu.Unlock()
+	switch {
+	case err == nil:
+		return object, nil
+	case apierrors.IsForbidden(err), meta.IsNoMatchError(err), apierrors.IsInvalid(err),
+		apierrors.IsRequestEntityTooLargeError(err):
+		k.setProblem(err.Error())
+	}
+	return nil, fmt.Errorf("writing the kept endpoints: %w", err)
+}
+
+// leases reads the leases of all nodes at most once.
+type leases struct {
+	read   func() (map[string]bool, error)
+	looked bool
+	silent map[string]bool
+}
+
+func (l *leases) get(out *error) map[string]bool {
+	if !l.looked {
+		var err error
+		l.looked = true
+		if l.silent, err = l.read(); err != nil {
+			*out = errors.Join(*out, err)
+		}
+	}
+	return l.silent
+}
+
+// silence returns which nodes do not renew their lease, when that is needed: a watch of all leases would bring a
+// thousand changes in a second from ten thousand nodes.
+func (k *Keeper) silence(ctx context.Context) *leases {
+	return &leases{read: func() (map[string]bool, error) {
+		list := &coordinationv1.LeaseList{}
+		if err := k.Live.List(ctx, list, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
+			return nil, fmt.Errorf("listing the leases of nodes: %w", err)
+		}
+		now, out := k.Clock.Now(), make(map[string]bool, len(list.Items))
+		for i := range list.Items {
+			out[list.Items[i].Name] = silent(&list.Items[i], now)
+		}
+		return out, nil
+	}}
+}
+
+// silent reports whether a node has not renewed its lease for three quarters of its duration, which is 30 s by default:
+// three renewals are missing. The API server's time of the last write counts, if it is there, since the time in the
+// lease is by the node's clock.
+func silent(lease *coordinationv1.Lease, now time.Time) bool {
+	var renewed time.Time
+	for i := range lease.ManagedFields {
+		if at := lease.ManagedFields[i].Time; at != nil && at.After(renewed) {
+			renewed = at.Time
+		}
+	}
+	if at := lease.Spec.RenewTime; renewed.IsZero() && at != nil {
+		renewed = at.Time
+	}
+	valid := defaultLease
+	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
+		valid = time.Duration(*seconds) * time.Second
+	}
+	return now.Sub(renewed) > valid*3/4
+}

@@ -1,0 +1,324 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package endpoints
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/cluster"
+)
+
+// scene is a Keeper on the real API server, called directly, with a clock that the test steps.
+type scene struct {
+	*Keeper
+	t        *testing.T
+	clock    *clocktesting.FakePassiveClock
+	set      *ruleset.Set
+	recorder *events.FakeRecorder
+	refused  func(verb string) error // what a read or write past the cache fails with
+	changed  []string
+	marking  []string // the nodes that were enqueued last
+}
+
+// newScene is a new process of the operator.
+func newScene(t *testing.T, server *cluster.Cluster) *scene {
+	t.Helper()
+	s := &scene{t: t, clock: clocktesting.NewFakePassiveClock(time.Now().Add(time.Hour)),
+		recorder: events.NewFakeRecorder(100), refused: func(string) error { return nil }}
+	s.rules(build.MakeRule("link").UID("u-link").Created(time.Now()).Selector("link", "true").Condition("Ready").
+		EvictionGuard(600).Endpoints(50, 60))
+	s.Keeper = &Keeper{Nodes: server.Client, Rules: func() *ruleset.Set { return s.set }, Policy: "nodegate-endpoints",
+		Recorder: s.recorder, Clock: s.clock, Look: func() {}, Mark: func(nodes ...string) { s.marking = nodes },
+		Changed: func(rules ...string) { s.changed = append(s.changed, rules...) },
+		Live: interceptor.NewClient(server.Client, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				opts ...client.GetOption) error {
+				if _, pod := obj.(*corev1.Pod); pod {
+					return errors.New("the operator may only list pods")
+				}
+				return errors.Join(s.refused(fmt.Sprintf("get %T", obj)), c.Get(ctx, key, obj, opts...))
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				return errors.Join(s.refused(fmt.Sprintf("list %T", list)), c.List(ctx, list, opts...))
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
+				opts ...client.SubResourcePatchOption) error {
+				if err := s.refused("patch " + obj.GetName()); err != nil {
+					return err
+				}
+				return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
+			},
+		})}
+	return s
+}
+
+func (s *scene) rules(rules ...*build.RuleWrapper) {
+	s.set = ruleset.NewSet()
+	for _, r := range rules {
+		s.set = s.set.With(ruleset.Compile(r.Obj(), nil, s.clock.Now()))
+	}
+}
+
+// pass makes one pass after so many seconds.
+func (s *scene) pass(seconds int) (reconcile.Result, error) {
+	s.clock.SetTime(s.clock.Now().Add(time.Duration(seconds) * time.Second))
+	return s.Reconcile(s.t.Context(), reconcile.Request{})
+}
+
+// passes makes one pass that must succeed, and marks the pods of the nodes that it has enqueued.
+func (s *scene) passes(seconds int) {
+	s.t.Helper()
+	_, err := s.pass(seconds)
+	cluster.Must(s.t, err)
+	for _, node := range s.marking {
+		_, err := s.Pods().Reconcile(s.t.Context(), reconcile.Request{NamespacedName: client.ObjectKey{Name: node}})
+		cluster.Must(s.t, err)
+	}
+}
+
+// has checks the states of nodes in the stored object.
+func (s *scene) has(server *cluster.Cluster, want map[string]string) {
+	s.t.Helper()
+	object := &endpointsv1alpha1.KeptEndpoints{}
+	cluster.Must(s.t, server.Client.Get(s.t.Context(), client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
+	var got map[string]string
+	if len(object.Rules) > 0 {
+		got = object.Rules[0].Nodes
+	}
+	for node, state := range want {
+		is, known := got[node]
+		if _, err := time.Parse(time.RFC3339, is); !known || is != state && (state != "kept" || err != nil) {
+			s.t.Errorf("the states are %v, want %v", got, want)
+			return
+		}
+	}
+	if len(got) != len(want) {
+		s.t.Errorf("the states are %v, want %v", got, want)
+	}
+}
+
+// told checks that an event has been recorded with each of some words, in their order, and no other.
+func (s *scene) told(want ...string) {
+	s.t.Helper()
+	var got []string
+	for len(s.recorder.Events) > 0 {
+		got = append(got, <-s.recorder.Events)
+	}
+	if !slices.EqualFunc(got, want, strings.Contains) {
+		s.t.Errorf("the events are %q, want %q", got, want)
+	}
+}
+
+func TestKeeper(t *testing.T) {
+	server := cluster.ForTest(t, cluster.Options{})
+	server.Needs(t, cluster.MutatingAdmissionPolicies)
+	ctx := t.Context()
+	const silent, renewed = 60, 7 * 24 * 3600
+	install := func(file string) {
+		t.Helper()
+		objects, err := cluster.ReadObjects(cluster.Root() + "/config/endpoint-policy/" + file)
+		cluster.Must(t, err)
+		cluster.Must(t, server.Apply(ctx, objects...))
+	}
+	s := newScene(t, server)
+	rule := s.set.Named("link")
+	lease := func(node string, seconds int32) { // by the clock of the test it was written an hour ago
+		t.Helper()
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Namespace: corev1.NamespaceNodeLease}}
+		l.Spec.LeaseDurationSeconds = &seconds
+		cluster.Eventually(t, "the lease is written", func() error { // its namespace is created after the start
+			if err := client.IgnoreNotFound(server.Client.Delete(ctx, l)); err != nil {
+				return err
+			}
+			l.ResourceVersion = ""
+			return server.Client.Create(ctx, l)
+		})
+	}
+	ready := func(node string, status corev1.ConditionStatus) {
+		t.Helper()
+		n := &corev1.Node{}
+		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: node}, n))
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status,
+			LastTransitionTime: metav1.NewTime(s.clock.Now().Truncate(time.Second))}}
+		cluster.Must(t, server.Client.Status().Update(ctx, n))
+	}
+	for _, name := range []string{"a", "b", "c", "other"} {
+		node := build.MakeNode(name).Label("link", fmt.Sprint(name != "other")).Obj()
+		cluster.Must(t, server.Client.Create(ctx, node))
+		ready(name, corev1.ConditionTrue)
+	}
+	pod := build.MakePod("default", "p").Node("a").Obj()
+	cluster.Must(t, server.Client.Create(ctx, pod))
+	podIs := func(status corev1.ConditionStatus) {
+		t.Helper()
+		cluster.Must(t, server.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod))
+		if c := pod.Status.Conditions; len(c) != 1 || c[0].Status != status {
+			t.Errorf("the pod's conditions are %+v, want Ready=%s", c, status)
+		}
+	}
+	podReports := func() {
+		t.Helper()
+		cluster.Must(t, server.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod))
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(s.clock.Now())}}
+		cluster.Must(t, server.Client.Status().Update(ctx, pod))
+	}
+	podReports()
+
+	// Without the policy nothing is armed, and the rule says why.
+	if _, err := s.pass(0); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Problem(rule); p == nil || p.Reason != guard.ReasonNoEndpointPolicy || len(s.changed) != 1 {
+		t.Errorf("the problem is %+v, and %v were enqueued", p, s.changed)
+	}
+	install("nodegate.io_keptendpoints.yaml")
+	install("policy.yaml")
+	cluster.Eventually(t, "the object is written", func() error { _, err := s.pass(30); return err })
+	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
+	if p := s.Problem(rule); p != nil {
+		t.Errorf("the problem is still %+v", p)
+	}
+
+	// One node is lost: it is its own fault.
+	for _, n := range []string{"a", "b", "c"} {
+		lease(n, renewed)
+	}
+	lease("a", silent)
+	ready("a", corev1.ConditionUnknown)
+	s.refused = func(verb string) error {
+		if verb == "list *v1.LeaseList" {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	if _, err := s.pass(1); err == nil {
+		t.Error("an error is lost")
+	}
+	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
+	s.refused = func(verb string) error {
+		if verb == "patch p" {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	if _, err := s.pass(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Pods().Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}}); err == nil {
+		t.Error("an error is lost")
+	}
+	podIs(corev1.ConditionTrue)
+	s.refused = func(string) error { return nil }
+	s.passes(1)
+	podIs(corev1.ConditionFalse)
+	s.told("EndpointsEnded Marked 1 pods of the node not ready: this is no outage, 1 of 3 nodes")
+	s.has(server, map[string]string{"a": endpointsv1alpha1.Ended, "b": "", "c": ""})
+
+	// That is done once: kubelet may report the pod again.
+	podReports()
+	s.passes(1)
+	s.passes(1)
+	s.has(server, map[string]string{"a": endpointsv1alpha1.Marked, "b": "", "c": ""})
+	podIs(corev1.ConditionTrue)
+	s.told()
+
+	// Ready again, and then all are lost.
+	ready("a", corev1.ConditionTrue)
+	podReports()
+	s.passes(1)
+	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
+	for _, n := range []string{"a", "b", "c"} {
+		lease(n, silent)
+	}
+	ready("a", corev1.ConditionUnknown)
+	s.passes(1)
+	podIs(corev1.ConditionTrue)
+	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
+	s.told("EndpointsKept The pods of the node stay ready until")
+	if s.Kept(rule) != 1 || s.changed[len(s.changed)-1] != "link" {
+		t.Errorf("%d nodes are kept, and %v were enqueued", s.Kept(rule), s.changed)
+	}
+
+	// A new process continues, although the others are back.
+	after := newScene(t, server)
+	after.clock.SetTime(s.clock.Now())
+	s = after
+	for _, n := range []string{"b", "c"} {
+		lease(n, renewed)
+	}
+	s.passes(1)
+	podIs(corev1.ConditionTrue)
+	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
+
+	// Another process has written: the pass fails, and the next one reads again.
+	object := &endpointsv1alpha1.KeptEndpoints{}
+	cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
+	object.Labels = map[string]string{"changed": "true"}
+	cluster.Must(t, server.Client.Update(ctx, object))
+	if _, err := s.pass(20); !apierrors.IsConflict(err) {
+		t.Errorf("the error is %v, want a conflict", err)
+	}
+	s.passes(1)
+
+	// The rule is gone: its nodes leave the object when their pods are marked.
+	s.rules()
+	s.passes(1)
+	podIs(corev1.ConditionFalse)
+	s.told("EndpointsEnded Marked 1 pods of the node not ready: the node was not ready again in time, or the rule")
+	s.passes(1)
+	s.has(server, nil)
+	result, err := s.pass(1)
+	if err != nil || result.RequeueAfter != 0 {
+		t.Errorf("it goes on looking: %+v, %v", result, err)
+	}
+}
+
+func TestSilent(t *testing.T) {
+	now := time.Now()
+	at := func(age time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(-age)} }
+	micro := func(age time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: now.Add(-age)} }
+	for name, c := range map[string]struct {
+		spec    coordinationv1.LeaseSpec
+		written *metav1.Time
+		want    bool
+	}{
+		"renewed":               {spec: coordinationv1.LeaseSpec{RenewTime: micro(30 * time.Second)}},
+		"not renewed":           {spec: coordinationv1.LeaseSpec{RenewTime: micro(31 * time.Second)}, want: true},
+		"never renewed":         {want: true},
+		"a node's clock behind": {spec: coordinationv1.LeaseSpec{RenewTime: micro(time.Hour)}, written: at(time.Second)},
+		"a node's clock ahead": {spec: coordinationv1.LeaseSpec{RenewTime: micro(-time.Hour)},
+			written: at(31 * time.Second), want: true},
+		"a longer lease": {spec: coordinationv1.LeaseSpec{RenewTime: micro(80 * time.Second),
+			LeaseDurationSeconds: new(int32(120))}},
+	} {
+		lease := &coordinationv1.Lease{Spec: c.spec}
+		if c.written != nil {
+			lease.ManagedFields = []metav1.ManagedFieldsEntry{{Time: c.written}}
+		}
+		if got := silent(lease, now); got != c.want {
+			t.Errorf("%s: silent is %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// endpoints keeps the endpoints of nodes for 40 of the 60 seconds of the guard.
+func endpoints() *build.RuleWrapper { return rule().Endpoints(50, 40) }
+
+// fleet are nodes n1 and so on: the first ones are lost, so many seconds ago.
+func fleet(lost ...int) []*corev1.Node {
+	const size = 4
+	nodes := make([]*corev1.Node, 0, size)
+	for i := range size {
+		node := build.MakeNode(fmt.Sprintf("n%d", i+1)).Label("kosmos.io/node", "true").Condition("Ready", "True", at(-600))
+		if i < len(lost) {
+			node.Condition("Ready", "Unknown", at(-lost[i]))
+		}
+		nodes = append(nodes, node.Obj())
+	}
+	return nodes
+}
+
+// states are the states of these nodes: n1 and so on.
+func states(all ...string) map[string]string {
+	out := map[string]string{}
+	for i, s := range all {
+		out[fmt.Sprintf("n%d", i+1)] = s
+	}
+	return out
+}
+
+func TestEndpoints(t *testing.T) {
+	armed := states("", "", "", "")
+	quiet := func(names ...string) map[string]bool {
+		out := map[string]bool{"n1": false, "n2": false, "n3": false, "n4": false, "unselected": true}
+		for _, n := range names {
+			out[n] = true
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		rule   func(*build.RuleWrapper)
+		noRule bool
+		before map[string]string
+		nodes  []*corev1.Node
+		silent map[string]bool
+		change func([]*corev1.Node)
+		done   bool
+		want   map[string]string // nil: the rule leaves the object
+		kept   int
+		at     int // 0: the next renewal
+	}{
+		"all nodes are ready": {before: armed, nodes: fleet(), want: armed},
+		"a new rule":          {nodes: fleet(), want: armed},
+		"a new rule, and a node that is lost already": {nodes: fleet(1), silent: quiet("n1", "n2", "n3", "n4"),
+			want: states("Marked", "", "", "")},
+		"one node is lost, and others do not renew their leases either": {before: armed, nodes: fleet(1),
+			silent: quiet("n1", "n2"), want: states(stamp(39), "", "", ""), kept: 1},
+		"one node is lost, and too few others": {before: armed, nodes: fleet(1), silent: quiet("n1"),
+			want: states("Ended", "", "", "")},
+		"kubelet says that its node is not ready": {before: armed, nodes: fleet(1), silent: quiet("n2", "n3", "n4"),
+			want: states("Ended", "", "", "")},
+		"another share": {rule: func(r *build.RuleWrapper) { r.Endpoints(25, 40) }, before: armed, nodes: fleet(1),
+			silent: quiet("n1"), want: states(stamp(39), "", "", ""), kept: 1},
+		"the leases are not known": {before: armed, nodes: fleet(1), want: armed},
+		"the leases are not known until the end": {before: armed, nodes: fleet(40),
+			want: states("Ended", "", "", "")},
+		"nodes that were lost before do not count": {before: states("Ended", "Marked", "", ""), nodes: fleet(900, 900, 1),
+			silent: quiet("n1", "n2", "n3"), want: states("Ended", "Marked", stamp(39), ""), kept: 1},
+		"an outage lasts while others come back": {before: states(stamp(10), "", "", ""), nodes: fleet(30),
+			silent: quiet("n1"), want: states(stamp(10), "", "", ""), at: 10},
+		"and one more is lost meanwhile": {before: states(stamp(10), stamp(10), "", ""), nodes: fleet(30, 30, 1),
+			silent: quiet("n1", "n2", "n3"), want: states(stamp(10), stamp(10), stamp(39), ""), kept: 1, at: 10},
+		"the last second": {before: states(stamp(1), "", "", ""), nodes: fleet(39), at: 1,
+			want: states(stamp(1), "", "", "")},
+		"the hold has ended": {before: states(stamp(0), "", "", ""), nodes: fleet(40), want: states("Ended", "", "", "")},
+		"a shorter hold": {rule: func(r *build.RuleWrapper) { r.Endpoints(50, 20) }, before: states(stamp(10), "", "", ""),
+			nodes: fleet(30), want: states("Ended", "", "", ""), at: 5},
+		"ready again": {before: states(stamp(10), "Ended", "", ""), nodes: fleet(), want: armed},
+		"not ready, and kept no longer": {before: states("Ended", "Marked", "", ""), nodes: fleet(900, 900),
+			want: states("Ended", "Marked", "", "")},
+		"its pods are marked": {before: states("Ended", "", "", ""), nodes: fleet(900), done: true,
+			want: states("Marked", "", "", "")},
+		"the override Release": {before: states(stamp(10), "", "", ""), nodes: fleet(30, 1), silent: quiet("n1", "n2"),
+			change: func(nodes []*corev1.Node) {
+				for _, n := range nodes[:2] {
+					n.Annotations = map[string]string{v1alpha1.OverrideAnnotation: "Release"}
+				}
+			}, want: states("Ended", "Ended", "", "")},
+		"nodes that the rule no longer selects": {before: states(stamp(10), "", "", ""), nodes: fleet(30, 1),
+			silent: quiet("n1", "n2"), change: func(nodes []*corev1.Node) {
+				for _, n := range nodes[:3] {
+					n.Labels = nil
+				}
+			}, want: map[string]string{"n1": "Ended", "n2": "Ended", "n4": ""}},
+		"a deleted node": {before: states("", "", "", "", ""), nodes: fleet(), want: armed},
+		"a rule that is gone": {noRule: true, before: states(stamp(10), "", "Ended", "Marked"),
+			nodes: fleet(30, 1, 50, 60), want: states("Ended", "Ended", "Ended")},
+		"a rule that is gone, and nothing is left to do": {noRule: true, before: states("Ended", ""), nodes: fleet(30),
+			done: true},
+		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, before: states(stamp(10), "", "", ""),
+			nodes: fleet(30), want: states("Ended")},
+		"a suspended rule keeps what it keeps": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
+			before: states(stamp(10), "", "", ""), nodes: fleet(30, 1), silent: quiet("n1", "n2"),
+			want: states(stamp(10), "Ended"), at: 10},
+		"a suspended rule, to the end": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
+			before: states(stamp(0)), nodes: fleet(40), want: states("Ended")},
+		"no endpoints": {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
+		"what is none": {before: states("nonsense", "", "", ""), nodes: fleet(1), want: states("Ended", "", "", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := endpoints()
+			if c.rule != nil {
+				c.rule(r)
+			}
+			in := Endpoints{Rule: ruleset.Compile(r.Obj(), nil, at(-86400)), Nodes: c.nodes, Now: at(0),
+				Silent: func() map[string]bool { return c.silent }, Done: func(string) bool { return c.done }}
+			if c.before != nil {
+				in.Stored = &endpointsv1alpha1.EndpointRule{Name: "link", UID: "u-link", ArmedUntil: metav1.NewTime(at(40)),
+					Nodes: maps.Clone(c.before)}
+			}
+			if c.noRule {
+				in.Rule = nil
+			}
+			if c.change != nil {
+				c.change(c.nodes)
+			}
+			p := PlanEndpoints(&in)
+			var got map[string]string
+			if p.Next != nil {
+				got = p.Next.Nodes
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if len(p.Kept) != c.kept {
+				t.Errorf("%d nodes begin to be kept, want %d", len(p.Kept), c.kept)
+			}
+			if c.at == 0 && KeepsEndpoints(in.Rule) {
+				c.at = 10
+			}
+			if c.at != 0 && !p.At.Equal(at(c.at)) {
+				t.Errorf("the next look is at %s, want %s", p.At, at(c.at))
+			}
+		})
+	}
+}
+
+// TestEndpointsAreArmedAgain: the time until which the policy acts without an operator is renewed each quarter.
+func TestEndpointsAreArmedAgain(t *testing.T) {
+	in := Endpoints{Rule: ruleset.Compile(endpoints().Obj(), nil, at(-86400)), Nodes: fleet()}
+	for _, c := range []struct{ second, until int }{{0, 40}, {1, 40}, {9, 40}, {10, 50}, {30, 70}, {200, 240}} {
+		in.Now = at(c.second).Add(300 * time.Millisecond)
+		if c.second == 10 {
+			in.Now = at(c.second)
+		}
+		in.Stored = PlanEndpoints(&in).Next
+		if got := in.Stored.ArmedUntil; !got.Equal(&metav1.Time{Time: at(c.until)}) {
+			t.Errorf("at second %d: armed until %s, want %s", c.second, got, at(c.until))
+		}
+	}
+}
