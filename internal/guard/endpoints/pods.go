@@ -100,7 +100,8 @@ func (k *Keeper) tell(rules *ruleset.Set, before map[types.UID]*endpointsv1alpha
 }
 
 // compare returns on how many nodes a rule keeps pods, and adds why it keeps those of others no longer.
-func compare(before, after *endpointsv1alpha1.EndpointRule, p guard.EndpointsPlan, causes map[string]string) (kept int) {
+func compare(before, after *endpointsv1alpha1.EndpointRule, p guard.EndpointsPlan,
+	causes map[string]string) (kept int) {
 	for node, state := range after.Nodes {
 		was, known := "", false
 		if before != nil {
