@@ -39,6 +39,9 @@ RULES ?= $(if $(SYNTHETIC),10,1)
 ROUNDS ?= 3
 # Nodes of "bench" against a synthetic server, with RULES rules, instead of a control plane.
 SYNTHETIC ?=
+# The API group of the rules, by what is deployed.
+OWN_GROUP = $(filter %/own-group,$(CONFIG))
+API_GROUP ?= $(if $(OWN_GROUP),rules.nodegate.io,readiness.node.x-k8s.io)
 # Set to true to ignore what is gone already in "undeploy" and "uninstall".
 ignore-not-found ?= false
 # How long "undeploy" and "uninstall" wait for the operator to take its taints off.
@@ -80,9 +83,9 @@ WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bi
 
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
 # completion markers.
-DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.readiness.node.x-k8s.io >/dev/null 2>&1; then \
-	$(KUBECTL) annotate nodereadinessrules.readiness.node.x-k8s.io --all nodegate.io/remove-markers=true && \
-	$(KUBECTL) delete nodereadinessrules.readiness.node.x-k8s.io --all --timeout=$(CLEANUP_TIMEOUT); fi
+DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.$(API_GROUP) >/dev/null 2>&1; then \
+	$(KUBECTL) annotate nodereadinessrules.$(API_GROUP) --all nodegate.io/remove-markers=true && \
+	$(KUBECTL) delete nodereadinessrules.$(API_GROUP) --all --timeout=$(CLEANUP_TIMEOUT); fi
 
 .PHONY: all
 all: build
@@ -276,12 +279,12 @@ release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, ch
 
 .PHONY: install
 install: ## Install the CRDs into the current cluster, or bring them to this version.
-	$(GO) run ./cmd/manager apply-crd
+	$(GO) run ./cmd/manager apply-crd --api-group=$(API_GROUP)
 
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRDs from the current cluster.
 	@$(DELETE_RULES)
-	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+	$(KUSTOMIZE) build config/$(if $(OWN_GROUP),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 .PHONY: deploy
 deploy: build-installer ## Deploy the operator with the image IMG to the current cluster.

@@ -4,24 +4,75 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-var (
-	// GroupVersion is the group and version of this API.
-	GroupVersion = schema.GroupVersion{Group: "readiness.node.x-k8s.io", Version: "v1alpha1"}
+// Group has the names that differ between the API groups in which rules can be served. An installation serves one.
+// +kubebuilder:object:generate=false
+type Group struct {
+	// Name is the name of the API group.
+	Name string
+	// ShortName is the word for rules that kubectl knows.
+	ShortName string
+	// Finalizer keeps a deleted rule until everything that it wrote to nodes is gone.
+	Finalizer string
+	// MarkerPrefix and a rule's UID (in an older form: its name) form the key of the annotation that says: this node has
+	// completed this bootstrap-only rule. Its value is {"rule-name":"<name>"}.
+	MarkerPrefix string
+}
 
-	// SchemeBuilder collects the functions that register the types of this package.
-	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
+// groups are the API groups. The first one is the default: that of the Node Readiness Controller, whose rules are taken
+// over in place. It therefore has the names of that controller. The second is Nodegate's own.
+var groups = []Group{
+	{Name: "readiness.node.x-k8s.io", ShortName: "nrr", Finalizer: "readiness.node.x-k8s.io/cleanup-taints",
+		MarkerPrefix: BootstrapAnnotationPrefix},
+	{Name: "rules.nodegate.io", ShortName: "ngr", Finalizer: Domain + "cleanup-taints",
+		MarkerPrefix: Domain + "bootstrap-completed-"},
+}
 
-	// AddToScheme registers the types of this package in a scheme.
-	AddToScheme = SchemeBuilder.AddToScheme
-)
+var served atomic.Pointer[Group]
 
-func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &NodeReadinessRule{}, &NodeReadinessRuleList{})
-	metav1.AddToGroupVersion(scheme, GroupVersion)
+// Served returns the API group that this process serves. The group of a process does not change: a program chooses it
+// before it does anything else.
+func Served() Group {
+	if g := served.Load(); g != nil {
+		return *g
+	}
+	return groups[0]
+}
+
+// Serve chooses the API group that this process serves.
+func Serve(name string) error {
+	i := slices.Index(GroupNames(), name)
+	if i < 0 {
+		return fmt.Errorf("must be %s, not %q", strings.Join(GroupNames(), " or "), name)
+	}
+	served.Store(&groups[i])
+	return nil
+}
+
+// GroupNames returns the names of the API groups, the default first.
+func GroupNames() []string { return []string{groups[0].Name, groups[1].Name} }
+
+// GroupVersion returns the group and version of this API.
+func GroupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: Served().Name, Version: Version}
+}
+
+// Version is the version of this API.
+const Version = "v1alpha1"
+
+// AddToScheme registers the types of this package in a scheme, in the group that this process serves. A scheme that had
+// a type in two groups could not tell the kind of an object.
+func AddToScheme(scheme *runtime.Scheme) error {
+	scheme.AddKnownTypes(GroupVersion(), &NodeReadinessRule{}, &NodeReadinessRuleList{})
+	metav1.AddToGroupVersion(scheme, GroupVersion())
 	return nil
 }

@@ -14,16 +14,11 @@ import (
 const Domain = "nodegate.io/"
 
 const (
-	// Finalizer keeps a deleted rule until everything that it wrote to nodes is gone. The name is the
-	// incumbent controller's, so that its rules can be taken over and deleted in place.
-	Finalizer = "readiness.node.x-k8s.io/cleanup-taints"
-
 	// RecordAnnotationPrefix and a rule's UID form the key of the annotation in which Nodegate records, on a
 	// node, what that rule did there. Only Nodegate writes it.
 	RecordAnnotationPrefix = Domain + "rule-"
 
-	// BootstrapAnnotationPrefix and a rule's UID (in an older form: its name) form the key of the annotation
-	// that says: this node has completed this bootstrap-only rule. Its value is {"rule-name":"<name>"}.
+	// BootstrapAnnotationPrefix is the Group.MarkerPrefix of the default group. It is the Node Readiness Controller's.
 	BootstrapAnnotationPrefix = "readiness.k8s.io/bootstrap-completed-"
 
 	// OverrideAnnotation, on a node, overrules every rule for that node: "Release" takes the taints off and

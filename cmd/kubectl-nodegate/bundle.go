@@ -32,12 +32,22 @@ import (
 
 var ours = client.MatchingLabels{"app.kubernetes.io/name": "nodegate"}
 
-// bundled are the kinds of objects in a bundle. Secrets are not among them.
-var bundled = []struct {
+// bundled returns the kinds of objects in a bundle. Secrets are not among them.
+func bundled() []kindOfBundle {
+	return append([]kindOfBundle{
+		{v1alpha1.GroupVersion().String(), "NodeReadinessRule", nil},
+		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", []client.ListOption{
+			client.MatchingFields{"metadata.name": crd.Name()},
+		}},
+	}, otherKinds...)
+}
+
+type kindOfBundle struct {
 	apiVersion, kind string
 	options          []client.ListOption
-}{
-	{v1alpha1.GroupVersion.String(), "NodeReadinessRule", nil},
+}
+
+var otherKinds = []kindOfBundle{
 	{"v1", "Node", nil},
 	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "Node"}}},
 	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "NodeReadinessRule"}}},
@@ -53,9 +63,6 @@ var bundled = []struct {
 	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", []client.ListOption{ours}},
 	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", []client.ListOption{ours}},
 	{"admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", []client.ListOption{ours}},
-	{"apiextensions.k8s.io/v1", "CustomResourceDefinition", []client.ListOption{
-		client.MatchingFields{"metadata.name": crd.Name},
-	}},
 }
 
 const (
@@ -155,7 +162,7 @@ func (b *bundle) problem(err error) {
 // objects adds the objects of all kinds. It returns the first error if no kind could be read.
 func (b *bundle) objects(ctx context.Context, c *input.Cluster) error {
 	found, failed := map[string][]any{}, []error(nil)
-	for _, k := range bundled {
+	for _, k := range bundled() {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(k.apiVersion)
 		list.SetKind(k.kind + "List")
@@ -169,7 +176,7 @@ func (b *bundle) objects(ctx context.Context, c *input.Cluster) error {
 			found[k.kind] = append(found[k.kind], item.Object)
 		}
 	}
-	if len(failed) == len(bundled) {
+	if len(failed) == len(bundled()) {
 		return failed[0]
 	}
 	for kind, items := range found {

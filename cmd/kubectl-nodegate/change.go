@@ -41,7 +41,7 @@ const (
 // newChanging adds the flags. done is what the command does to an object, such as "released"; nil if only RunE knows
 // it.
 func newChanging(cmd *cobra.Command, done string) *changing {
-	c := &changing{flags: genericclioptions.NewPrintFlags(done).WithTypeSetter(input.Scheme)}
+	c := &changing{flags: genericclioptions.NewPrintFlags(done)}
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "Do not ask for confirmation.")
 	cmd.Flags().StringVar(&c.dryRun, "dry-run", dryRunNone, `Must be "none", "server", or "client". `+
 		"With client, the plugin prints the object that it would send; with server, the server does not store it.")
@@ -140,15 +140,15 @@ func (c *changing) send(ctx context.Context, to *input.Cluster, o client.Object,
 
 // print prints a line for an object, or keeps it for the list that flush prints.
 func (c *changing) print(p *plugin, o runtime.Object) error {
-	switch *c.flags.OutputFormat {
-	case "", outputName:
-		return c.printer.PrintObj(o, p.streams.Out)
-	}
-	kinds, _, err := input.Scheme.ObjectKinds(o)
+	kinds, _, err := input.Scheme().ObjectKinds(o)
 	if err != nil {
 		return err
 	}
 	o.GetObjectKind().SetGroupVersionKind(kinds[0])
+	switch *c.flags.OutputFormat {
+	case "", outputName:
+		return c.printer.PrintObj(o, p.streams.Out)
+	}
 	c.list = append(c.list, runtime.RawExtension{Object: o})
 	return nil
 }

@@ -97,7 +97,7 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	}
 	for _, rule := range deleted {
 		before := rule.DeepCopy()
-		controllerutil.RemoveFinalizer(rule, v1alpha1.Finalizer)
+		controllerutil.RemoveFinalizer(rule, v1alpha1.Served().Finalizer)
 		err := o.send(ctx, c, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
 			return input.Explain(err, fmt.Sprintf("changing rule %q", rule.Name))
@@ -134,7 +134,7 @@ func deletedRules(rules []v1alpha1.NodeReadinessRule, now time.Time) ([]*v1alpha
 		if r.Mode != ruleset.Deleting {
 			// It is left to an operator, or to another controller, also where an override says Release.
 			r = r.Freeze(ruleset.Problem{Reason: ruleset.ReasonOtherController, Message: "no operator leads"})
-		} else if controllerutil.ContainsFinalizer(&rules[i], v1alpha1.Finalizer) {
+		} else if controllerutil.ContainsFinalizer(&rules[i], v1alpha1.Served().Finalizer) {
 			deleted = append(deleted, &rules[i])
 		}
 		compiled = append(compiled, r)

@@ -33,7 +33,7 @@ var _ = Describe("cleanup", func() {
 				`{"rule":%q,"taint":"%s=pending:NoSchedule","published":"example.com/Verdict"}`, name, taint)).
 			Condition("example.com/Verdict", corev1.ConditionTrue, time.Now()).
 			Reason("example.com/Verdict", "NodegateRuleReady", "").
-			Annotation(v1alpha1.BootstrapAnnotationPrefix+uid, fmt.Sprintf(`{"rule-name":%q}`, name)).Obj())
+			Annotation(v1alpha1.Served().MarkerPrefix+uid, fmt.Sprintf(`{"rule-name":%q}`, name)).Obj())
 	}
 	keys := func(n *corev1.Node) []string {
 		var out []string
@@ -46,7 +46,7 @@ var _ = Describe("cleanup", func() {
 	}
 	ruleWithFinalizer := func(ctx context.Context, name string) *v1alpha1.NodeReadinessRule {
 		rule := network(name, name).Obj()
-		rule.Finalizers = []string{v1alpha1.Finalizer}
+		rule.Finalizers = []string{v1alpha1.Served().Finalizer}
 		create(ctx, rule)
 		DeferCleanup(func(ctx context.Context) {
 			if err := server.Client.Get(ctx, keyOf(name), rule); err == nil {
@@ -94,7 +94,7 @@ var _ = Describe("cleanup", func() {
 		Expect(onKept.Annotations).To(HaveLen(3))
 		Expect(onKept.Status.Conditions).To(HaveLen(1))
 		Expect(apierrors.IsNotFound(server.Client.Get(ctx, keyOf("deleted"), deleted))).To(BeTrue())
-		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Finalizer}))
+		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Served().Finalizer}))
 
 		code, _, err = nodegate(ctx, "cleanup")
 		Expect(code).To(Equal(0))

@@ -273,14 +273,14 @@ func nodeNames(args []string) ([]string, error) {
 }
 
 // The kinds of lists whose names are completed.
-var (
-	nodeList = corev1.SchemeGroupVersion.WithKind("NodeList")
-	ruleList = v1alpha1.GroupVersion.WithKind("NodeReadinessRuleList")
-)
+func nodeList() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("NodeList") }
+func ruleList() schema.GroupVersionKind {
+	return v1alpha1.GroupVersion().WithKind("NodeReadinessRuleList")
+}
 
 // complete completes the names of a list, and words that stand beside them: those that start with what was typed, each
 // once.
-func (p *plugin) complete(kind schema.GroupVersionKind, words ...string) cobra.CompletionFunc {
+func (p *plugin) complete(of func() schema.GroupVersionKind, words ...string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second) // a shell waits
 		defer cancel()
@@ -288,6 +288,7 @@ func (p *plugin) complete(kind schema.GroupVersionKind, words ...string) cobra.C
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}
+		kind := of()
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(kind)
 		found, err := input.List[*metav1.PartialObjectMetadata](ctx, c, kind.Kind, list)

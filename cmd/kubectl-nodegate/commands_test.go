@@ -134,7 +134,7 @@ var _ = Describe("why", func() {
 func viewer(ctx context.Context) {
 	allow(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}},
-		{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
+		{APIGroups: []string{v1alpha1.Served().Name}, Resources: []string{"nodereadinessrules"},
 			Verbs: []string{"list"}},
 	}})
 }
@@ -528,7 +528,7 @@ var _ = Describe("status", func() {
 
 	It("warns of other parties that may replace the CRD", func(ctx context.Context) {
 		manage := func(ctx context.Context, owner client.FieldOwner, labels string) {
-			served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
+			served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name()}}
 			Expect(server.Client.Patch(ctx, served, client.RawPatch(types.MergePatchType,
 				[]byte(`{"metadata":{"labels":`+labels+`}}`)), owner)).To(Succeed())
 		}
@@ -547,7 +547,7 @@ var _ = Describe("a CRD of another project", Serial, func() {
 	It("is in the first line of status, why, get nodes, hold and release", func(ctx context.Context) {
 		n := node(ctx, "foreign")
 		rule := ruleFor(ctx, "foreign", "foreign")
-		served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name}}
+		served := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name()}}
 		replace := func(ctx context.Context, edit func(spec map[string]apiextensionsv1.JSONSchemaProps)) {
 			read(ctx, served)
 			spec := served.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
@@ -560,7 +560,7 @@ var _ = Describe("a CRD of another project", Serial, func() {
 			delete(spec, "probes")
 		})
 		DeferCleanup(replace, func(spec map[string]apiextensionsv1.JSONSchemaProps) { spec["probes"] = probes })
-		const frozen = "Frozen: the operator changes nothing for any rule: the CRD " + crd.Name
+		frozen := "Frozen: the operator changes nothing for any rule: the CRD " + crd.Name()
 		for _, args := range []string{"status", "why foreign", "get nodes foreign"} {
 			_, out, err := nodegate(ctx, strings.Fields(args)...)
 			Expect(out).To(HavePrefix(frozen), args+err)
@@ -601,7 +601,7 @@ func asYAML(objects ...client.Object) string {
 	GinkgoHelper()
 	var parts []string
 	for _, o := range objects {
-		kind, err := apiutil.GVKForObject(o, input.Scheme)
+		kind, err := apiutil.GVKForObject(o, input.Scheme())
 		Expect(err).NotTo(HaveOccurred())
 		o.GetObjectKind().SetGroupVersionKind(kind)
 		raw, err := yaml.Marshal(o)

@@ -113,16 +113,18 @@ func (p *plugin) pause(ctx context.Context, c *input.Cluster, names []string, o 
 
 // noRule is the error for a name that no rule has.
 func noRule(name string) error {
-	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), name)
+	return apierrors.NewNotFound(v1alpha1.GroupVersion().WithResource("nodereadinessrules").GroupResource(), name)
 }
 
-// ruleKinds are the words for rules that kubectl knows.
-var ruleKinds = []string{"nodereadinessrule", "nodereadinessrules", "nrr"}
+// ruleKinds returns the words for rules that kubectl knows.
+func ruleKinds() []string {
+	return []string{"nodereadinessrule", "nodereadinessrules", v1alpha1.Served().ShortName}
+}
 
 // ruleName returns the name in NAME or TYPE/NAME, which "-o name" prints.
 func ruleName(arg string) string {
 	kind, name, slash := strings.Cut(arg, "/")
-	if slash && slices.Contains(ruleKinds, strings.TrimSuffix(kind, "."+v1alpha1.GroupVersion.Group)) {
+	if slash && slices.Contains(ruleKinds(), strings.TrimSuffix(kind, "."+v1alpha1.Served().Name)) {
 		return name
 	}
 	return arg

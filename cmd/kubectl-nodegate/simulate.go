@@ -21,6 +21,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -132,6 +133,10 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 		return errors.Join(faults...)
 	}
 	if len(o.nodes) > 0 {
+		// The nodes have the completion markers of this API group.
+		if err := v1alpha1.Serve(read[0].Content.GroupVersionKind().Group); err != nil {
+			return err
+		}
 		err = offline(o.nodes, in)
 	} else {
 		err = p.online(ctx, in)

@@ -51,7 +51,7 @@ var _ = Describe("suggest", func() {
 		create(ctx, build.MakeNode("suggested-in-part").Label(corev1.LabelOSStable, "linux").Obj())
 		allow(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "partial"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}},
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"*"}, Verbs: []string{"list"}},
+			{APIGroups: []string{v1alpha1.Served().Name}, Resources: []string{"*"}, Verbs: []string{"list"}},
 		}})
 		Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
 			code, out, err := nodegate(ctx, "suggest", "--as", "partial")

@@ -72,7 +72,7 @@ func frozen(ctx context.Context, c *input.Cluster, now time.Time) *ruleset.Probl
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
 	ours, err := crd.Load()
-	if err != nil || c.Get(ctx, client.ObjectKey{Name: crd.Name}, served) != nil {
+	if err != nil || c.Get(ctx, client.ObjectKey{Name: crd.Name()}, served) != nil {
 		return nil
 	}
 	problem := watch.CompareCRD(ours, served)
@@ -113,7 +113,7 @@ func versions(ctx context.Context, c *input.Cluster, v *report.Versions) error {
 		v.Skew = append(v.Skew, noDeployment)
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	unread := input.Explain(c.Get(ctx, client.ObjectKey{Name: crd.Name}, served), "reading the CRD")
+	unread := input.Explain(c.Get(ctx, client.ObjectKey{Name: crd.Name()}, served), "reading the CRD")
 	switch {
 	case apierrors.IsNotFound(unread):
 		v.CRD, v.Skew = "Missing", append(v.Skew, "the CRD NodeReadinessRule is not installed")

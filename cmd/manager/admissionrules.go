@@ -45,6 +45,7 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 			return nil
 		}
 		object.Name, object.Writer, object.Rules = admissionv1alpha1.Name, "", rules
+		object.MarkerPrefix = v1alpha1.Served().MarkerPrefix
 		if missing {
 			return c.Create(ctx, object)
 		}

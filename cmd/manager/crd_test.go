@@ -45,12 +45,12 @@ func TestCommands(t *testing.T) {
 // deleteDefinition deletes the CRD, and waits until it is gone.
 func deleteDefinition(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface) {
 	t.Helper()
-	if err := crds.Delete(t.Context(), crd.Name, metav1.DeleteOptions{}); err != nil {
+	if err := crds.Delete(t.Context(), crd.Name(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 2*time.Minute, true,
 		func(ctx context.Context) (bool, error) {
-			_, err := crds.Get(ctx, crd.Name, metav1.GetOptions{})
+			_, err := crds.Get(ctx, crd.Name(), metav1.GetOptions{})
 			return apierrors.IsNotFound(err), nil
 		})
 	if err != nil {
@@ -75,7 +75,7 @@ func applies(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface)
 	}
 	found := func() *apiextensionsv1.CustomResourceDefinition {
 		t.Helper()
-		definition, err := crds.Get(t.Context(), crd.Name, metav1.GetOptions{})
+		definition, err := crds.Get(t.Context(), crd.Name(), metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func deleteRules(ctx context.Context, c client.Client, names []string, out io.Wr
 			}
 			for _, name := range before {
 				if !slices.Contains(left, name) {
-					fmt.Fprintf(out, "nodereadinessrule.readiness.node.x-k8s.io/%s deleted\n", name)
+					fmt.Fprintf(out, "nodereadinessrule.%s/%s deleted\n", v1alpha1.Served().Name, name)
 				}
 			}
 		}

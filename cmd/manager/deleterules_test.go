@@ -29,7 +29,7 @@ func deletes(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomRes
 		for _, name := range names {
 			rule := build.MakeRule(name).Selector("a", "b").Condition("example.com/Ready").
 				Taint("readiness.k8s.io/Ready", "", "NoSchedule").Obj()
-			rule.Finalizers = []string{v1alpha1.Finalizer}
+			rule.Finalizers = []string{v1alpha1.Served().Finalizer}
 			if err := server.Client.Create(t.Context(), rule); err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +113,7 @@ func deletes(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomRes
 	flaky := interceptor.NewClient(operated, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			if refusals++; refusals == 1 {
-				return apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("nodereadinessrules").GroupResource(), "",
+				return apierrors.NewForbidden(v1alpha1.GroupVersion().WithResource("nodereadinessrules").GroupResource(), "",
 					errors.New("not yet"))
 			}
 			return c.List(ctx, list, opts...)

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/version"
 )
@@ -130,6 +132,18 @@ func (o *options) bind(fs *pflag.FlagSet) {
 	fs.AddGoFlagSet(goFlags)
 }
 
+// apiGroup is the flag that chooses the API group that the process serves.
+type apiGroup struct{}
+
+// String returns the group that is served.
+func (apiGroup) String() string { return v1alpha1.Served().Name }
+
+// Set chooses the group.
+func (apiGroup) Set(name string) error { return v1alpha1.Serve(name) }
+
+// Type returns the word for the value in the help.
+func (apiGroup) Type() string { return "group" }
+
 func newCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "manager",
@@ -155,6 +169,8 @@ func newCommand(o *options) *cobra.Command {
 	goFlags := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(goFlags)
 	cmd.PersistentFlags().AddGoFlagSet(goFlags)
+	cmd.PersistentFlags().Var(apiGroup{}, "api-group", "API group of the rules: "+
+		strings.Join(v1alpha1.GroupNames(), " or ")+". Choose the second if the first belongs to another controller.")
 	cmd.AddCommand(newApplyCRDCommand(), newDeleteRulesCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	return cmd

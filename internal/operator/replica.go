@@ -106,7 +106,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
 	rules.KeyPrefixes = o.RuleKeyPrefixes
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
-		return nil, fmt.Errorf("%w (is the CRD %s installed? see config/crd)", err, crd.Name)
+		return nil, fmt.Errorf("%w (is the CRD %s installed? see config/crd)", err, crd.Name())
 	}
 	// Every replica caches nodes, so that a new leader can act at once.
 	nodes, err := env.Cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))

@@ -97,7 +97,7 @@ func CacheOptions(config *rest.Config) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}:                              {Transform: node.Strip, UnsafeDisableDeepCopy: new(true)},
 			&v1alpha1.NodeReadinessRule{}:               {Transform: watch.LeanRules()},
-			&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name)},
+			&apiextensionsv1.CustomResourceDefinition{}: {Field: fields.OneTermEqualSelector("metadata.name", crd.Name())},
 		},
 	}
 }
@@ -295,7 +295,7 @@ func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Opt
 	env := r.env
 	tell := func(ctx context.Context, p *ruleset.Problem) {
 		served := &apiextensionsv1.CustomResourceDefinition{}
-		if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name}, served); err == nil {
+		if err := env.Live.Get(ctx, client.ObjectKey{Name: crd.Name()}, served); err == nil {
 			env.frozen(served, p)
 		}
 	}

@@ -130,7 +130,7 @@ func (r *AdmissionRule) RecordKey() string { return v1alpha1.RecordAnnotationPre
 
 // Marked reports whether a node has completed this rule.
 func (r *AdmissionRule) Marked(node *corev1.Node) bool {
-	_, marked := node.Annotations[v1alpha1.BootstrapAnnotationPrefix+r.UID]
-	_, oldMarked := node.Annotations[v1alpha1.BootstrapAnnotationPrefix+r.Name]
+	_, marked := node.Annotations[v1alpha1.Served().MarkerPrefix+r.UID]
+	_, oldMarked := node.Annotations[v1alpha1.Served().MarkerPrefix+r.Name]
 	return marked || oldMarked
 }

@@ -109,8 +109,8 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	}
 	r.RemoveMarkers = obj.Annotations[v1alpha1.RemoveMarkersAnnotation] == "true"
 	r.keys.record = v1alpha1.RecordAnnotationPrefix + string(r.UID)
-	r.keys.marker = v1alpha1.BootstrapAnnotationPrefix + string(r.UID)
-	r.keys.oldMarker = v1alpha1.BootstrapAnnotationPrefix + r.Name
+	r.keys.marker = v1alpha1.Served().MarkerPrefix + string(r.UID)
+	r.keys.oldMarker = v1alpha1.Served().MarkerPrefix + r.Name
 	if obj.Spec.Taint != nil {
 		t := obj.Spec.Taint.Core()
 		r.Taint = &t
@@ -282,7 +282,7 @@ func (r *Rule) Existing(node *corev1.Node) bool {
 // Reference returns a reference to the rule, for events.
 func (r *Rule) Reference() *corev1.ObjectReference {
 	return &corev1.ObjectReference{
-		APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule", Name: r.Name, UID: r.UID,
+		APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodeReadinessRule", Name: r.Name, UID: r.UID,
 	}
 }
 

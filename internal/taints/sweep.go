@@ -38,7 +38,7 @@ func unknownRuleIn(node *corev1.Node, key string, set *ruleset.Set, known Known)
 		rule := set.Rule(types.UID(ref))
 		return ref, rule == nil || known != nil && !rule.Inert() && doubtful(node, key, known)
 	}
-	if ref, ok = strings.CutPrefix(key, v1alpha1.BootstrapAnnotationPrefix); ok {
+	if ref, ok = strings.CutPrefix(key, v1alpha1.Served().MarkerPrefix); ok {
 		return ref, set.Rule(types.UID(ref)) == nil && set.Named(ref) == nil
 	}
 	return "", false

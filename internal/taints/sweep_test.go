@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
@@ -137,4 +138,23 @@ func TestUnknownRules(t *testing.T) {
 	if got := taints.UnknownRules(Fresh().Obj(), set, nil); got != nil {
 		t.Errorf("unknown rules on a node without annotations: %v", got)
 	}
+}
+
+// In another API group, the markers of the default group are another controller's: neither read nor removed.
+func TestSweepInTheOwnGroup(t *testing.T) {
+	if err := v1alpha1.Serve("rules.nodegate.io"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v1alpha1.Serve(v1alpha1.GroupNames()[0]) })
+	const theirs, ours = "readiness.k8s.io/bootstrap-completed-cni", "nodegate.io/bootstrap-completed-u-gone"
+	Play(t, map[string]Story{
+		"a marker of another controller with the name of a rule": On(
+			Fresh().Annotation(goneMarker, "{}").Annotation(theirs, "{}").Annotation(ours, "{}"),
+			Rules(Rule().BootstrapOnly()),
+			Then(1, "not ready", "Held EvidenceMissing", Added, Gone{"u-gone"},
+				map[string]string{goneMarker: "{}", theirs: "{}", ours: "{}", RecordKey: Claimed(1)}),
+			Then(600, "ten minutes later", "Held EvidenceMissing",
+				map[string]string{goneMarker: "{}", theirs: "{}", RecordKey: Claimed(1)}),
+		),
+	})
 }

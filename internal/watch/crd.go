@@ -31,7 +31,7 @@ func FollowCRD(
 		return nil, err
 	}
 	look := func(served *apiextensionsv1.CustomResourceDefinition) {
-		if served.Name != crd.Name {
+		if served.Name != crd.Name() {
 			return
 		}
 		problem := CompareCRD(ours, served)
@@ -62,7 +62,7 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
 		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s; apply the CRD of "+
-			"this version", crd.Name, text.Few(missing, 5, len(missing))),
+			"this version", crd.Name(), text.Few(missing, 5, len(missing))),
 	}
 }
 
@@ -70,7 +70,7 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 func schemaOf(d *apiextensionsv1.CustomResourceDefinition) apiextensionsv1.JSONSchemaProps {
 	for i := range d.Spec.Versions {
 		v := &d.Spec.Versions[i]
-		if v.Name == v1alpha1.GroupVersion.Version && v.Served && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
+		if v.Name == v1alpha1.Version && v.Served && v.Schema != nil && v.Schema.OpenAPIV3Schema != nil {
 			return *v.Schema.OpenAPIV3Schema
 		}
 	}

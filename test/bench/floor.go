@@ -311,7 +311,7 @@ func (f *floor) announce(node *corev1.Node, note string) {
 		Type: corev1.EventTypeNormal, Reason: "TaintChanged", Action: "ChangeTaint",
 		Note:      text.Clip(note+": condition "+conditionType(0)+" has changed", operator.MaxNote),
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID},
-		Related: &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeReadinessRule",
+		Related: &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion().String(), Kind: "NodeReadinessRule",
 			Name: ruleName(0), UID: node.UID},
 	}
 	select {

@@ -53,7 +53,7 @@ func (r *RuleWrapper) Created(t time.Time) *RuleWrapper {
 // Deleted makes the rule one that is being deleted, and waits for its finalizer.
 func (r *RuleWrapper) Deleted(t time.Time) *RuleWrapper {
 	r.DeletionTimestamp = &metav1.Time{Time: t}
-	r.Finalizers = append(r.Finalizers, v1alpha1.Finalizer)
+	r.Finalizers = append(r.Finalizers, v1alpha1.Served().Finalizer)
 	return r
 }
 

@@ -33,6 +33,8 @@ type OperatorOptions struct {
 	Policies bool
 	// Elect takes part in leader election.
 	Elect bool
+	// Rendered says that the cluster has all that an installation has besides the Deployment.
+	Rendered bool
 	// Args are more arguments.
 	Args []string
 }
@@ -68,8 +70,10 @@ func (c *Cluster) StartOperator(ctx context.Context, o OperatorOptions) (*Operat
 		}
 	}
 	metrics, probes, webhooks := addresses[0], addresses[1], addresses[2]
-	if err := c.installOperator(ctx, o, webhooks); err != nil {
-		return nil, fmt.Errorf("installing the operator: %w", err)
+	if !o.Rendered {
+		if err := c.installOperator(ctx, o, webhooks); err != nil {
+			return nil, fmt.Errorf("installing the operator: %w", err)
+		}
 	}
 	args := []string{
 		"--kubeconfig=" + kubeconfig, "--agent-config=" + Namespace + "/nodegate-agent-config",

@@ -28,6 +28,12 @@ type AdmissionRules struct {
 	// +kubebuilder:validation:MaxLength=64
 	Writer string `json:"writer,omitempty"`
 
+	// markerPrefix begins the keys of the annotations that say that a node has completed a rule. If empty, it is
+	// readiness.k8s.io/bootstrap-completed-.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	MarkerPrefix string `json:"markerPrefix,omitempty"`
+
 	// rules are the rules that taint nodes at admission. Rules with the same taint follow each other, the oldest first. At
 	// most 1000.
 	// +optional

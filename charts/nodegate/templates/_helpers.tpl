@@ -194,3 +194,8 @@ annotations:
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* The word for rules that kubectl knows: the short name in their API group. */}}
+{{- define "nodegate.rulesWord" -}}
+{{- ternary "nrr" "ngr" (eq .Values.apiGroup "readiness.node.x-k8s.io") -}}
+{{- end }}

@@ -207,7 +207,7 @@ var requests = map[string]request{
 	"an update after completion":      {admin: true, unmatched: true, update: labelled, brings: completed},
 	"an update after completion, in the older form": {admin: true, unmatched: true, update: labelled,
 		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
-			n.Annotation(v1alpha1.BootstrapAnnotationPrefix+rule.Name, "{}")
+			n.Annotation(v1alpha1.Served().MarkerPrefix+rule.Name, "{}")
 		}},
 	"an update that changes nothing relevant": {cleaned: true, update: func(node *corev1.Node, _ string) {
 		node.Labels["example.com/other"] = "x"
@@ -246,7 +246,7 @@ func with(key, value string) func(*build.NodeWrapper, *v1alpha1.NodeReadinessRul
 }
 
 func completed(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
-	n.Annotation(v1alpha1.BootstrapAnnotationPrefix+string(rule.UID), "{}")
+	n.Annotation(v1alpha1.Served().MarkerPrefix+string(rule.UID), "{}")
 }
 
 // forged is a node with a record that says that it is in service already.
@@ -260,7 +260,7 @@ func health() *v1alpha1.Health {
 }
 
 func deleted(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
-	rule.Finalizers = []string{v1alpha1.Finalizer}
+	rule.Finalizers = []string{v1alpha1.Served().Finalizer}
 	Expect(server.Client.Update(ctx, rule)).To(Succeed())
 	Expect(server.Client.Delete(ctx, rule)).To(Succeed())
 }

@@ -204,7 +204,7 @@ var _ = Describe("A node as large as the API server accepts", func() {
 
 var _ = Describe("What overrules a node's rules", func() {
 	keys := []string{v1alpha1.OverrideAnnotation, "nodegate.io/maintenance",
-		v1alpha1.BootstrapAnnotationPrefix + "network"}
+		v1alpha1.Served().MarkerPrefix + "network"}
 
 	It("cannot be written by a kubelet, nor through the status of nodes", func(ctx context.Context) {
 		kubelet, err := server.As("system:node:overruled", "system:nodes")
@@ -252,7 +252,7 @@ var _ = Describe("The lease of another controller of rules", func() {
 			{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create", "update"}},
 		}}
 		controller := role.DeepCopy()
-		controller.Rules = append(controller.Rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.GroupVersion.Group},
+		controller.Rules = append(controller.Rules, rbacv1.PolicyRule{APIGroups: []string{v1alpha1.Served().Name},
 			Resources: []string{"nodereadinessrules/status"}, Verbs: []string{"update"}})
 		for name, role := range map[string]*rbacv1.ClusterRole{"editor": role, "controller": controller} {
 			role.Name = name

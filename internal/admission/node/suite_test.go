@@ -107,7 +107,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 func relaxCRD(ctx context.Context) {
 	GinkgoHelper()
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	Expect(server.Client.Get(ctx, client.ObjectKey{Name: crd.Name}, served)).To(Succeed())
+	Expect(server.Client.Get(ctx, client.ObjectKey{Name: crd.Name()}, served)).To(Succeed())
 	spec := served.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	taint := spec.Properties["taint"]
 	for name, field := range taint.Properties {

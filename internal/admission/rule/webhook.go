@@ -67,7 +67,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	rule := ruleset.Compile(obj, nil, w.Clock.Now())
 	set := w.Rules()
 	if faults := refuse(rule, set, &old.Spec); len(faults) > 0 {
-		status := apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("NodeReadinessRule").GroupKind(), obj.Name,
+		status := apierrors.NewInvalid(v1alpha1.GroupVersion().WithKind("NodeReadinessRule").GroupKind(), obj.Name,
 			faults).Status()
 		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
 	}

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -150,6 +151,7 @@ func (w *Writer) Write(ctx context.Context) error {
 	rules, left := merge(set, object.Rules)
 	if missing || object.Writer != w.id || !equality.Semantic.DeepEqual(object.Rules, rules) {
 		object.Name, object.Writer, object.Rules = admissionv1alpha1.Name, w.id, rules
+		object.MarkerPrefix = v1alpha1.Served().MarkerPrefix
 		if missing {
 			err = w.Client.Create(ctx, object)
 		} else {

@@ -260,7 +260,7 @@ var _ = Describe("The controller", func() {
 			})).To(Succeed())
 		}
 		grant(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "agentconfig-test-rules"}, Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"nodereadinessrules"},
+			{APIGroups: []string{v1alpha1.Served().Name}, Resources: []string{"nodereadinessrules"},
 				Verbs: []string{"list", "watch"}}}})
 		key := newKey(ctx)
 		cfg := rest.CopyConfig(server.Config())

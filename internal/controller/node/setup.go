@@ -119,7 +119,7 @@ func annotationsChanged(before, after map[string]string) bool {
 		out := map[string]string{}
 		for k, v := range m {
 			if strings.HasPrefix(k, v1alpha1.RecordAnnotationPrefix) ||
-				strings.HasPrefix(k, v1alpha1.BootstrapAnnotationPrefix) {
+				strings.HasPrefix(k, v1alpha1.Served().MarkerPrefix) {
 				out[k] = v
 			}
 		}

@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !rule.DeletionTimestamp.IsZero() {
 		return r.cleanUp(ctx, rule, compiled, pending)
 	}
-	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
+	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Served().Finalizer) {
 		if err := r.patchFinalizers(ctx, rule, controllerutil.AddFinalizer); err != nil {
 			return retry(err, "adding the finalizer to rule %q", rule.Name)
 		}
@@ -154,7 +154,7 @@ func foreign(rule *ruleset.Rule) bool {
 func (r *Reconciler) patchFinalizers(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	change func(client.Object, string) bool) error {
 	before := rule.DeepCopy()
-	change(rule, v1alpha1.Finalizer)
+	change(rule, v1alpha1.Served().Finalizer)
 	return r.Client.Patch(ctx, rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -173,7 +173,7 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 // It also waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Finalizer) {
+	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Served().Finalizer) {
 		return reconcile.Result{}, nil
 	}
 	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return nodeview.Leftover(compiled, n) })

@@ -151,7 +151,7 @@ var _ = Describe("A rule", func() {
 			d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 			d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 			Expect(d.reconcile()).To(BeZero())
-			Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Finalizer))
+			Expect(d.read().Finalizers).To(ConsistOf(v1alpha1.Served().Finalizer))
 			Expect(d.rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1})))
 			Expect(d.rule.Status.AppliedNodes).To(Equal([]string{"a", "b"}))
 			Expect(d.condition(v1alpha1.ConditionReady).Status).To(Equal(metav1.ConditionTrue))

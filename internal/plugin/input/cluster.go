@@ -20,9 +20,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -61,18 +63,35 @@ type Cluster struct {
 	Clients kubernetes.Interface
 }
 
-// Scheme knows the types that the plugin reads and writes.
-var Scheme = func() *runtime.Scheme {
+// Scheme returns a scheme with the types that the plugin reads and writes, with rules in the API group that is served.
+func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	utilruntime.Must(apiextensionsv1.AddToScheme(scheme))
 	return scheme
-}()
+}
 
-// New returns a cluster for a configuration, without a request to the server.
+// findGroup chooses the API group in which the cluster serves Nodegate's rules: the last one that it serves, since the
+// default group may be another controller's, or the default. An error is left to the request that comes after.
+func findGroup(config *rest.Config) {
+	found := v1alpha1.GroupNames()[0]
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	for _, group := range v1alpha1.GroupNames()[1:] {
+		if err == nil {
+			served := schema.GroupVersion{Group: group, Version: v1alpha1.Version}
+			if _, err := discovered.ServerResourcesForGroupVersion(served.String()); err == nil {
+				found = group
+			}
+		}
+	}
+	utilruntime.Must(v1alpha1.Serve(found)) // it is one of the names
+}
+
+// New returns a cluster for a configuration. It asks the server in which API group it serves rules.
 func New(config *rest.Config) (*Cluster, error) {
-	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme})
+	findGroup(config)
+	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return nil, Explain(err, "connecting to the cluster")
 	}
@@ -187,7 +206,7 @@ func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.P
 // It is only a hint, because both outlive a takeover.
 func (c *Cluster) CRDManagers(ctx context.Context) []string {
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	if c.Get(ctx, client.ObjectKey{Name: crd.Name}, served) != nil {
+	if c.Get(ctx, client.ObjectKey{Name: crd.Name()}, served) != nil {
 		return nil
 	}
 	var out []string

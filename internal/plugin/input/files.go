@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -41,14 +42,18 @@ func Read(flag string, options resource.FilenameOptions) ([]Object, error) {
 	if err != nil {
 		err = fmt.Errorf("%s: %w", flag, err)
 	}
-	out := make([]Object, 0, len(infos))
+	out, scheme := make([]Object, 0, len(infos)), Scheme()
 	for _, info := range infos {
 		content, ok := info.Object.(*unstructured.Unstructured)
 		if !ok {
 			continue
 		}
 		o := Object{Source: info.Source, Content: content}
-		if typed, err := Scheme.New(content.GroupVersionKind()); err == nil {
+		kind := content.GroupVersionKind()
+		if isRule(kind) {
+			kind = v1alpha1.GroupVersion().WithKind(kind.Kind) // the types are the same in each group
+		}
+		if typed, err := scheme.New(kind); err == nil {
 			if o.Misfit = runtime.DefaultUnstructuredConverter.FromUnstructured(content.Object, typed); o.Misfit == nil {
 				o.Typed = typed
 			}
@@ -64,12 +69,17 @@ type Rule struct {
 	Rule *v1alpha1.NodeReadinessRule // nil if the content is not a rule
 }
 
+// isRule reports whether a kind is that of rules, in any API group.
+func isRule(kind schema.GroupVersionKind) bool {
+	return kind.Kind == "NodeReadinessRule" && kind.Version == v1alpha1.Version &&
+		slices.Contains(v1alpha1.GroupNames(), kind.Group)
+}
+
 // Rules returns the rules among objects, and the other objects. It fails if there is no rule.
 func Rules(flag string, objects []Object) (rules []Rule, others []Object, err error) {
-	wanted := v1alpha1.GroupVersion.WithKind("NodeReadinessRule")
 	sources := map[string]string{}
 	for _, o := range objects {
-		if o.Content.GroupVersionKind() != wanted {
+		if !isRule(o.Content.GroupVersionKind()) {
 			others = append(others, o)
 			continue
 		}
@@ -89,10 +99,10 @@ func Rules(flag string, objects []Object) (rules []Rule, others []Object, err er
 	case len(rules) > 0:
 		return rules, others, nil
 	case len(others) > 0:
-		return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found, only %s", flag, v1alpha1.GroupVersion,
+		return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found, only %s", flag, v1alpha1.GroupVersion(),
 			Kinds(others))
 	}
-	return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found", flag, v1alpha1.GroupVersion)
+	return nil, nil, fmt.Errorf("%s: no NodeReadinessRule (%s) found", flag, v1alpha1.GroupVersion())
 }
 
 // Kinds lists the kinds of objects, each once.

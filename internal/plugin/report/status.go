@@ -35,7 +35,7 @@ func Statuses(rules []v1alpha1.NodeReadinessRule) *RuleStatusList {
 func (l *RuleStatusList) Names() []string {
 	var out []string
 	for i := range l.Items {
-		out = append(out, "nodereadinessrule."+v1alpha1.GroupVersion.Group+"/"+l.Items[i].Rule)
+		out = append(out, "nodereadinessrule."+v1alpha1.Served().Name+"/"+l.Items[i].Rule)
 	}
 	return out
 }

@@ -373,6 +373,6 @@ func (s *suggester) held(r *Rule) []string {
 func (r *Rule) Object() *v1alpha1.NodeReadinessRule {
 	out := &v1alpha1.NodeReadinessRule{Spec: *r.Spec.DeepCopy()}
 	out.Name = r.Name
-	out.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeReadinessRule"))
+	out.SetGroupVersionKind(v1alpha1.GroupVersion().WithKind("NodeReadinessRule"))
 	return out
 }

@@ -84,7 +84,7 @@ func New(crd *apiextensionsv1.CustomResourceDefinition) *Server {
 	add("nodes", corev1.SchemeGroupVersion, "Node", false)
 	add("leases", coordinationv1.SchemeGroupVersion, "Lease", true)
 	add("events", eventsv1.SchemeGroupVersion, "Event", true)
-	add("nodereadinessrules", v1alpha1.GroupVersion, "NodeReadinessRule", false)
+	add("nodereadinessrules", v1alpha1.GroupVersion(), "NodeReadinessRule", false)
 	add("customresourcedefinitions", apiextensionsv1.SchemeGroupVersion, "CustomResourceDefinition", false)
 	s.Put("customresourcedefinitions", crd)
 	return s
@@ -305,7 +305,7 @@ func (s *Server) changedRule(before *v1alpha1.NodeReadinessRule, obj Object, sub
 }
 
 func decode(k *kind, body []byte) (Object, error) {
-	if k.group == v1alpha1.GroupVersion {
+	if k.group == v1alpha1.GroupVersion() {
 		rule := &v1alpha1.NodeReadinessRule{}
 		return rule, json.Unmarshal(body, rule)
 	}

@@ -224,7 +224,7 @@ func (f *fleet) wrong() (wrong []string, state string) {
 		r := &rules.Items[i]
 		uids[r.Name], counts[r.Name] = string(r.UID), &v1alpha1.NodeCounts{Matched: nodes}
 		state += r.Name + "@" + r.ResourceVersion + " "
-		if !r.DeletionTimestamp.IsZero() || !slices.Equal(r.Finalizers, []string{v1alpha1.Finalizer}) {
+		if !r.DeletionTimestamp.IsZero() || !slices.Equal(r.Finalizers, []string{v1alpha1.Served().Finalizer}) {
 			complain("rule %s is deleted at %v and has finalizers %v", r.Name, r.DeletionTimestamp, r.Finalizers)
 		}
 	}
@@ -239,13 +239,13 @@ func (f *fleet) wrong() (wrong []string, state string) {
 		f.keeps(n, now)
 		for key := range now.Annotations {
 			uid := strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix)
-			uid = strings.TrimPrefix(uid, v1alpha1.BootstrapAnnotationPrefix)
+			uid = strings.TrimPrefix(uid, v1alpha1.Served().MarkerPrefix)
 			if uid != key && !slices.Contains([]string{uids[first], uids[second], uids[bootstrap], uids[withinLimits]}, uid) {
 				complain("node %s has the annotation %s of a rule that is gone", n.name, key)
 			}
 		}
 		a, b, c := n.reports[condA], n.reports[condB], n.reports[condC]
-		_, completed := now.Annotations[v1alpha1.BootstrapAnnotationPrefix+uids[bootstrap]]
+		_, completed := now.Annotations[v1alpha1.Served().MarkerPrefix+uids[bootstrap]]
 		has := func(key string) bool { return cluster.HasTaint(now, key) }
 		if has(shared) != (!a || !b) || has(boot) == completed || a && !completed || has(limited) && (c || !n.steady) {
 			complain("node %s reports %v, completed: %t, taints %v", n.name, n.reports, completed, now.Spec.Taints)

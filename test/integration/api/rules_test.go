@@ -102,7 +102,7 @@ func installVariant(t *testing.T, group string, change func(*apiextensionsv1.JSO
 	cluster.Must(t, server.InstallCRD(variant(t, group, change)))
 	// It is discovered a moment before it is served.
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.GroupVersion.Version,
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.Version,
 		Kind: "NodeReadinessRuleList"})
 	cluster.Eventually(t, "rules of group "+group+" are served", func() error { return kube.List(t.Context(), list) })
 }

@@ -86,7 +86,7 @@ func rawClient(t *testing.T) rest.Interface {
 	t.Helper()
 	c := server.Config()
 	c.APIPath = "/apis"
-	c.GroupVersion = &v1alpha1.GroupVersion
+	c.GroupVersion = new(v1alpha1.GroupVersion())
 	c.NegotiatedSerializer = serializer.NewCodecFactory(clientgoscheme.Scheme).WithoutConversion()
 	out, err := rest.RESTClientFor(c)
 	cluster.Must(t, err)

@@ -16,7 +16,7 @@ import (
 )
 
 // group is the group of the API as it is installed.
-var group = v1alpha1.GroupVersion.Group
+var group = v1alpha1.Served().Name
 
 // TestValidation is the API server's side of the table that ruleset.Compile is tested with. What it accepts reads back
 // as it was written.

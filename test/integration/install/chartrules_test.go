@@ -55,7 +55,7 @@ func chartRulesOnAFirstInstall(t *testing.T, empty *cluster.Cluster) {
 	}
 
 	// The operator adds a finalizer, which an upgrade must not remove.
-	rule.Finalizers = append(rule.Finalizers, v1alpha1.Finalizer)
+	rule.Finalizers = append(rule.Finalizers, v1alpha1.Served().Finalizer)
 	cluster.Must(t, c.Update(t.Context(), rule))
 	helm("upgrade", "--set", "rules.of-the-chart.spec.suspend=true")
 	cluster.Must(t, c.Get(t.Context(), key, rule))

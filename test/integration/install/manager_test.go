@@ -84,7 +84,7 @@ func TestTheOperatorRuns(t *testing.T) {
 	g.Eventually(tainted(true)).Should(Succeed(), "the node is held")
 	g.Eventually(func(g Gomega) {
 		g.Expect(kube.Get(ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
-		g.Expect(rule.Finalizers).To(ContainElement(v1alpha1.Finalizer))
+		g.Expect(rule.Finalizers).To(ContainElement(v1alpha1.Served().Finalizer))
 		g.Expect(meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 		g.Expect(rule.Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 1, Held: 1})))
 	}).Should(Succeed(), "the finalizer and the status are written")

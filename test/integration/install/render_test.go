@@ -77,7 +77,9 @@ func helm(ctx context.Context, args ...string) ([]object, error) {
 
 // apply applies objects on the server side, and takes no field from another owner: namespaces and CRDs first, each
 // after a dry run. It waits until validating policies among them are in force.
-func apply(ctx context.Context, objects []object) error {
+func apply(ctx context.Context, objects []object) error { return applyTo(ctx, kube, objects) }
+
+func applyTo(ctx context.Context, kube client.Client, objects []object) error {
 	rank := func(o object) int {
 		return slices.Index([]string{"CustomResourceDefinition", "Namespace"}, o.GetKind())
 	}
