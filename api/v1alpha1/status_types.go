@@ -42,8 +42,8 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	InForce *InForce `json:"inForce,omitempty"`
 
-	// limit is the use of maxUnavailable. It is absent for a rule without maxUnavailable, and for one that is in dry-run
-	// or suspended.
+	// limit is the use of maxUnavailable or limits. It is absent for a rule without a limit, and for one that is in
+	// dry-run or suspended.
 	// +optional
 	Limit *LimitStatus `json:"limit,omitempty"`
 
@@ -114,6 +114,12 @@ type LimitStatus struct {
 	// lastDeletionTime is when the last of these nodes was deleted.
 	// +optional
 	LastDeletionTime *metav1.Time `json:"lastDeletionTime,omitempty"`
+	// domains are the failure domains, for limits with per, in which places are in use or nodes wait, and the nodes
+	// without the label. Those with deleted nodes come first. At most 100.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Domains []DomainStatus `json:"domains,omitempty"`
 }
 
 // NodeFailure is a node on which a rule could not be carried out.

@@ -204,13 +204,13 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 				state.held[n] = since
 			}
 			if since, waits := before.limit.Waits(n); waits && rule.Limited() {
-				state.limit.Wait(n, since)
+				state.limit.Wait(n, since, current.Domains)
 			}
 		}
 		state.put(n, &e, e.changed == 0, now)
 	}
 	if before != nil {
-		state.limit.Inherit(&before.limit, before.rule.SelectorHash == rule.SelectorHash)
+		state.limit.Inherit(before.limit, before.rule.SelectorHash == rule.SelectorHash)
 		if before.readyAt.After(state.readyAt) {
 			state.readyAt = before.readyAt
 		}

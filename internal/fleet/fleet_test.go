@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,8 @@ func rule(limit string) *ruleset.Rule {
 
 // inService is a node that was there before the rule.
 func inService(i int) *corev1.Node {
-	return build.MakeNode(name(i)).UID(name(i)).Created(now.Add(-time.Hour)).Label("pool", "a").Obj()
+	return build.MakeNode(name(i)).UID(name(i)).Created(now.Add(-time.Hour)).Label("pool", "a").
+		Label("example.com/rack", strconv.Itoa(i%500)).Obj()
 }
 
 func name(i int) string { return fmt.Sprintf("node-%05d", i) }
@@ -92,7 +94,8 @@ func (s *scene) isReady(i int) {
 
 // reserve asks for room for node i, which is unready since so many seconds after now.
 func (s *scene) reserve(i, since int) bool {
-	return s.Reserve(s.rule.UID, s.nodes[i].Name, now.Add(time.Duration(since)*time.Second))
+	return s.Reserve(s.rule.UID, s.nodes[i].Name, now.Add(time.Duration(since)*time.Second),
+		s.rule.Limit.Domains("", s.nodes[i].Labels)) == ""
 }
 
 // wakes checks which nodes were enqueued since the last time.
@@ -154,8 +157,10 @@ func TestSetRulesNamesTheNodesThatARuleConcernsNowOrDidBefore(t *testing.T) {
 
 func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 	for name, reserve := range map[string]func(f *Fleet, rule types.UID, node string) bool{
-		"of claims":               func(f *Fleet, rule types.UID, node string) bool { return f.Reserve(rule, node, now) },
-		"of published conditions": (*Fleet).ReserveFalse,
+		"of claims": func(f *Fleet, rule types.UID, node string) bool { return f.Reserve(rule, node, now, "") == "" },
+		"of published conditions": func(f *Fleet, rule types.UID, node string) bool {
+			return f.ReserveFalse(rule, node, "") == ""
+		},
 	} {
 		s := newScene(t, rule("30%"), 100)
 		var granted atomic.Int32
@@ -240,9 +245,11 @@ func TestOutcomesAreStoredOnce(t *testing.T) {
 }
 
 func BenchmarkEndOfAnOutageUnderALimit(b *testing.B) {
-	for _, n := range []int{5000, 10000} {
-		b.Run(fmt.Sprintf("%d nodes", n), func(b *testing.B) {
-			r := rule("30%")
+	const n = 10000
+	by := build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").Condition("example.com/Ready").
+		Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", "30%").LimitPer("example.com/rack", "1")
+	for name, r := range map[string]*ruleset.Rule{"of all": rule("30%"), "by rack": ruleset.Compile(by.Obj(), nil, now)} {
+		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				s := newScene(b, r, n)
 				for i := range n {

@@ -17,7 +17,7 @@ import (
 )
 
 // newLimit returns the state of a rule's limit.
-func newLimit(rule *ruleset.Rule, n *nodes) limit.Limit {
+func newLimit(rule *ruleset.Rule, n *nodes) *limit.Limit {
 	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen
 	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
 }
@@ -36,22 +36,28 @@ func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
 	isNew := fresh || before.outcome == none || !before.released
 	if e != nil && e.State == v1alpha1.NodeStateReady && isNew &&
 		int64(s.nodes.created[n]) >= s.rule.InForceSince.Unix() {
-		s.limit.Succeed()
+		s.limit.Succeed(e.Current.Domains)
 	}
 }
 
-// Reserve asks the limit whether a rule may claim its taint on a node in service that has been unready since a time.
-// Nodes that have been unready longer come first. A granted claim ends with Record or Unreserve.
-func (f *Fleet) Reserve(rule types.UID, node string, since time.Time) (granted bool) {
-	f.limit(rule, func(s *ruleState) { granted = s.limit.Reserve(f.add(node), since) })
-	return granted
+// unknownRule is why a rule that was deleted meanwhile holds nothing.
+const unknownRule = "the rule is not known"
+
+// Reserve asks the limits whether a rule may claim its taint on a node in service, which is in some domains and has
+// been unready since a time. Nodes that have been unready longer come first. It returns why not, or "". A granted claim ends
+// with Record or Unreserve.
+func (f *Fleet) Reserve(rule types.UID, node string, since time.Time, domains string) (why string) {
+	why = unknownRule
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), since, domains) })
+	return why
 }
 
-// ReserveFalse asks the limit whether the condition that a rule publishes may become False on a node. Record ends a
-// grant.
-func (f *Fleet) ReserveFalse(rule types.UID, node string) (granted bool) {
-	f.limit(rule, func(s *ruleState) { granted = s.limit.ReserveFalse(f.add(node)) })
-	return granted
+// ReserveFalse asks the limits whether the condition that a rule publishes may become False on a node, which is in some
+// domains. It returns why not, or "". Record ends a grant.
+func (f *Fleet) ReserveFalse(rule types.UID, node, domains string) (why string) {
+	why = unknownRule
+	f.limit(rule, func(s *ruleState) { why = s.limit.ReserveFalse(f.add(node), domains) })
+	return why
 }
 
 // limit calls a function with the state of a rule, if the rule is known.

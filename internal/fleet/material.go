@@ -35,6 +35,8 @@ type Material struct {
 	Released, MaxUnavailable, Waiting int
 	// Places are the uses of the limit, or nil if the rule has none or they do not count.
 	Places *v1alpha1.LimitStatus
+	// Reached are the limits that keep nodes waiting.
+	Reached []string
 	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
 	WaitingNodes []string
 	// Shared is the number of nodes on which an older claim decides about the rule's taint.
@@ -86,7 +88,8 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		return Material{}, false
 	}
 	m := Material{Rule: state.rule, Released: state.limit.InService(), MaxUnavailable: state.limit.Allowed(),
-		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.limit.Status()}
+		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.limit.Status(),
+		Reached: state.limit.Reached()}
 	waiting, first := state.limit.Waiting(fewNames)
 	m.Waiting = waiting
 	for _, n := range first {

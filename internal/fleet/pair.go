@@ -149,7 +149,7 @@ type ruleState struct {
 	unused   []uint32
 	byHash   map[uint64]uint32
 	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
-	limit    limit.Limit
+	limit    *limit.Limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
@@ -227,7 +227,11 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		}
 		s.drop(before.outcome)
 	}
-	s.limit.Recount(before.Node, after.Node)
+	domains := ""
+	if e != nil {
+		domains = e.Current.Domains
+	}
+	s.limit.Recount(n, before.Node, after.Node, domains)
 	s.limit.Settle(n, fate(e))
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {

@@ -34,8 +34,9 @@ type NodeInput struct {
 	Override nodeview.Override
 	// Observed returns what this process has observed before about a rule on this node. It may be nil.
 	Observed func(*ruleset.Rule) readiness.Observed
-	// Reserve asks the limit whether a rule may claim its taint on the node, which has been unready since a time.
-	Reserve func(rule *ruleset.Rule, since time.Time) bool
+	// Reserve asks the limits whether a rule may claim its taint on the node, which is in some domains and has been
+	// unready since a time. It returns why not, or "".
+	Reserve func(rule *ruleset.Rule, since time.Time, domains string) (why string)
 	// Busy reports whether pods run on the node that are not part of it; see Input.
 	Busy func() (busy, known bool)
 	// Occupied reports whether a pod runs on the node that a taint would evict or refuse; see Input.
@@ -50,8 +51,9 @@ type NodeInput struct {
 	Evicted func(*ruleset.Rule) bool
 	// Objective is the time within which a node should be released for the first time; see Input.
 	Objective time.Duration
-	// MayMark asks the limit whether the published condition may become False on the node. nil means that it may.
-	MayMark func(rule *ruleset.Rule) bool
+	// MayMark asks the limits whether the published condition may become False on the node, which is in some domains. It
+	// returns why not, or "". nil means that it may.
+	MayMark func(rule *ruleset.Rule, domains string) (why string)
 	// Orphans are the types of the conditions that deleted rules published.
 	Orphans []string
 	// Now is the time of all decisions.
@@ -119,8 +121,11 @@ func DecideNode(in *NodeInput) Outcome {
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
 		d := &choice.Granted
-		if choice.Otherwise != nil && !in.Reserve(rule, verdict.Since) {
-			d = choice.Otherwise
+		if choice.Otherwise != nil {
+			if why := in.Reserve(rule, verdict.Since, was.Domains); why != "" {
+				d = choice.Otherwise
+				d.Limit = why
+			}
 		}
 		d.Verdict = verdict
 		out.recheck(d.RecheckAt)

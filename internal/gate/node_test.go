@@ -36,7 +36,7 @@ func input(n *corev1.Node, rules ...*build.RuleWrapper) *NodeInput {
 	}
 	return &NodeInput{
 		Node: n, Swept: n, Rules: set, Evidence: &evidence.Gathered{}, Now: now,
-		Reserve: func(*ruleset.Rule, time.Time) bool { return true },
+		Reserve: func(*ruleset.Rule, time.Time, string) string { return "" },
 	}
 }
 

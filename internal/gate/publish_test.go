@@ -112,8 +112,9 @@ func TestPublishedCondition(t *testing.T) {
 				r = publishing("r")
 			}
 			in := input(c.node.Obj(), r)
-			in.Reserve = func(*ruleset.Rule, time.Time) bool { return !c.full }
-			in.MayMark = func(*ruleset.Rule) bool { return !c.full }
+			full := map[bool]string{true: "full"}[c.full]
+			in.Reserve = func(*ruleset.Rule, time.Time, string) string { return full }
+			in.MayMark = func(*ruleset.Rule, string) string { return full }
 			out := DecideNode(in)
 			if got := strings.Join(changes(out), ", "); got != c.want {
 				t.Errorf("%q, want %q (%s %s)", got, c.want, out.Decisions[0].State, out.Decisions[0].Reason)

@@ -4,88 +4,153 @@
 package limit
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
-
-	"github.com/google/btree"
 )
 
-// Node is what a limit counts of a node under its rule. The zero value counts nothing.
+// Node is what the limits count of a node under its rule. The zero value counts nothing.
 type Node struct {
-	// Counted says that the node is one of those that the limit is a share of. Claimed says that the rule holds it.
+	// Counted says that the node is one of those that the limits are a share of. Claimed says that the rule holds it.
 	Counted, Claimed bool
 	// Marked says that the condition that the rule publishes is False on the node.
 	Marked bool
 }
 
-// Limit is the state of the limit of one rule.
+// Limit is the state of the limits of one rule.
+//
+// A node uses each limit in the domain that it is in. Room only shrinks while nodes are held, so of the waiting nodes
+// that have room now the one that was unready for longest is next, and a node without room now needs no second look.
 type Limit struct {
-	rule Rule
-	// inService counts the nodes that the limit is a share of, and claimed those of them that the rule holds.
-	inService int
-	claimed   int
+	rule    Rule
+	order   func(a, b *waiter) bool
+	groups  []*group
+	cells   map[string]*cell // by the domains
+	sweepAt int
+	base    *cell   // of nodes in no domain
+	all     *domain // of all nodes
+	places  []*cell // of nodes, by their numbers; nil beyond the end, and for a node that is not counted
 	// reserved are the nodes with a granted claim that this process has not seen on the node yet.
-	reserved map[int32]struct{}
-	// waiting are the refused nodes, the longest unready first, and of several the first by name. waiters has the same
-	// by node.
-	waiting *btree.BTreeG[*waiter]
+	reserved map[int32]*cell
+	// waiters are the refused nodes. Each is in the trees of its cell, too.
 	waiters map[int32]*waiter
-	// woken is the number of waiting nodes that were woken because there is room, and have not called Reserve since.
-	woken int
-	marks
-	places
+	// granted are the nodes whose condition may become False, and on which this process has not seen it yet. denied are
+	// the nodes that wait for that.
+	granted, denied map[int32]*cell
+	// changed says that there may be room for waiting nodes since the last Wake.
+	changed bool
+
+	kept      bool // the places of deleted nodes count
+	deletedAt time.Time
 }
 
-// waiter is a node that waits for the limit.
+// waiter is a node that waits for the limits.
 type waiter struct {
 	since time.Time
 	node  int32
+	cell  *cell
 	woken bool
 }
 
-// New returns the state of a limit that counts no node. kept says that the places of deleted nodes count. before is the
+// New returns the state of limits that count no node. kept says that the places of deleted nodes count. before is the
 // order of two nodes by name.
-func New(rule Rule, kept bool, before func(a, b int32) bool) Limit {
-	order := func(a, b *waiter) bool {
-		return a.since.Before(b.since) || a.since.Equal(b.since) && before(a.node, b.node)
+func New(rule Rule, kept bool, before func(a, b int32) bool) *Limit {
+	l := &Limit{rule: rule, cells: map[string]*cell{}, sweepAt: 64, reserved: map[int32]*cell{},
+		waiters: map[int32]*waiter{}, granted: map[int32]*cell{}, denied: map[int32]*cell{}, changed: true,
+		kept: kept && rule.Set(),
+		order: func(a, b *waiter) bool {
+			return a.since.Before(b.since) || a.since.Equal(b.since) && before(a.node, b.node)
+		}}
+	for _, key := range append([]string{""}, rule.keys...) {
+		g := &group{key: key, domains: map[string]*domain{}}
+		for i := range rule.entries {
+			if rule.entries[i].Per == key {
+				g.entries = append(g.entries, entry{&rule.entries[i], i})
+			}
+		}
+		l.groups = append(l.groups, g)
 	}
-	return Limit{rule: rule, reserved: map[int32]struct{}{}, waiting: btree.NewG(32, order), waiters: map[int32]*waiter{},
-		places: places{kept: kept && rule.Set()}}
+	l.base = l.cell("")
+	l.all = l.base.domains[0]
+	return l
 }
 
-// Inherit takes over what an earlier version of the rule has granted. same says that it selected the same nodes, so that
-// the places of deleted nodes count still.
+// Inherit takes over what an earlier version of the rule has granted. same says that it selected the same nodes, so
+// that the places of deleted nodes still count. All nodes have been counted.
 func (l *Limit) Inherit(from *Limit, same bool) {
-	l.reserved, l.granted, l.denied = from.reserved, from.granted, from.denied
-	if l.kept && same {
-		l.deleted, l.deletedAt = from.deleted, from.deletedAt
+	for n := range from.reserved {
+		l.reserved[n] = l.at(n)
+		l.at(n).take(claims, 1)
 	}
-}
-
-// InService returns the number of nodes that the limit is a share of.
-func (l *Limit) InService() int { return l.inService }
-
-// Allowed returns how many nodes in service the rule may hold at a time.
-func (l *Limit) Allowed() int { return l.rule.Of(l.inService) }
-
-// Recount counts a node that has changed.
-func (l *Limit) Recount(was, is Node) {
-	l.count(was, -1)
-	l.count(is, 1)
-}
-
-func (l *Limit) count(node Node, n int) {
-	if node.place() {
-		l.inUse += n
+	for n := range from.granted {
+		l.granted[n] = l.at(n)
+		l.at(n).take(marks, 1)
 	}
-	if node.Marked {
-		l.marked += n
+	for n := range from.denied {
+		l.denied[n] = l.at(n)
 	}
-	if !node.Counted {
+	l.changed = true
+	if !l.kept || !same {
 		return
 	}
-	l.inService += n
-	if node.Claimed {
-		l.claimed += n
+	l.deletedAt = from.deletedAt
+	for _, g := range from.groups {
+		for _, d := range g.domains {
+			l.restore(g.key, d.name, d.deleted)
+		}
+	}
+}
+
+// at returns the cell of a node.
+func (l *Limit) at(n int32) *cell {
+	if int(n) < len(l.places) && l.places[n] != nil {
+		return l.places[n]
+	}
+	return l.base
+}
+
+// InService returns the number of nodes that the limits are a share of.
+func (l *Limit) InService() int { return l.all.inService }
+
+// Allowed returns how many nodes in service the rule may hold at a time.
+func (l *Limit) Allowed() int { return l.rule.Of(l.InService()) }
+
+// Recount counts a node that has changed, and now is in some domains.
+func (l *Limit) Recount(n int32, was, is Node, domains string) {
+	from, to := l.at(n), l.at(n)
+	if is != (Node{}) && len(l.rule.keys) > 0 {
+		to = l.cell(domains)
+		if missing := int(n) + 1 - len(l.places); missing > 0 {
+			l.places = append(l.places, make([]*cell, missing)...)
+		}
+		l.places[n] = to
+	}
+	if was == is && from == to {
+		return
+	}
+	l.changed = true
+	from.count(was, -1)
+	to.count(is, 1)
+	if is == (Node{}) && int(n) < len(l.places) {
+		l.places[n] = nil
+	}
+}
+
+func (c *cell) count(node Node, by int) {
+	if node.Marked {
+		c.take(marks, by)
+	}
+	if node.Counted && node.Claimed {
+		c.take(claims, by)
+	}
+	for _, d := range c.domains {
+		if node.place() {
+			d.inUse += by
+		}
+		if node.Counted {
+			d.inService += by
+		}
 	}
 }
 
@@ -94,15 +159,19 @@ type Fate struct {
 	// Unknown says that the outcome of the last write is not known. A granted claim may or may not be on the node: it
 	// stays reserved until a later decision shows which, or until Unreserve.
 	Unknown bool
-	// Ready says that the node is ready, Refused that the limit does not allow the rule to hold it.
+	// Ready says that the node is ready, Refused that the limits do not allow the rule to hold it.
 	Ready, Refused bool
 }
 
 // Settle ends a node's reservation and its waiting, depending on the decision about it.
 func (l *Limit) Settle(n int32, f Fate) {
 	if !f.Unknown {
-		delete(l.reserved, n)
-		delete(l.granted, n)
+		l.Unreserve(n)
+		if c := l.granted[n]; c != nil {
+			c.take(marks, -1)
+			delete(l.granted, n)
+			l.changed = true
+		}
 	}
 	if f.Ready {
 		delete(l.denied, n)
@@ -112,12 +181,16 @@ func (l *Limit) Settle(n int32, f Fate) {
 	}
 }
 
-// Wait adds a node to the waiting ones. It has been unready since a time.
-func (l *Limit) Wait(n int32, since time.Time) {
+// Wait adds a node in some domains to the waiting ones. It has been unready since a time.
+func (l *Limit) Wait(n int32, since time.Time, domains string) { l.wait(n, since, l.cell(domains)) }
+
+func (l *Limit) wait(n int32, since time.Time, c *cell) *waiter {
 	l.stopWaiting(n)
-	w := &waiter{since: since, node: n}
-	l.waiting.ReplaceOrInsert(w)
+	w := &waiter{since: since, node: n, cell: c}
+	c.waiting.ReplaceOrInsert(w)
+	c.asleep.ReplaceOrInsert(w)
 	l.waiters[n] = w
+	return w
 }
 
 func (l *Limit) stopWaiting(n int32) {
@@ -125,10 +198,13 @@ func (l *Limit) stopWaiting(n int32) {
 	if !ok {
 		return
 	}
+	w.cell.waiting.Delete(w)
 	if w.woken {
-		l.woken--
+		w.cell.take(wakes, -1)
+		l.changed = true
+	} else {
+		w.cell.asleep.Delete(w)
 	}
-	l.waiting.Delete(w)
 	delete(l.waiters, n)
 }
 
@@ -142,61 +218,176 @@ func (l *Limit) Waits(n int32) (since time.Time, waits bool) {
 
 // Waiting returns the number of waiting nodes, and the first few of them, the longest unready first.
 func (l *Limit) Waiting(few int) (nodes int, first []int32) {
-	l.waiting.Ascend(func(w *waiter) bool {
-		if len(first) < few {
+	if few > 0 && len(l.waiters) > 0 {
+		var all []*waiter
+		for _, c := range l.cells {
+			left := few
+			c.waiting.Ascend(func(w *waiter) bool {
+				all, left = append(all, w), left-1
+				return left > 0
+			})
+		}
+		slices.SortFunc(all, func(a, b *waiter) int {
+			if l.order(a, b) {
+				return -1
+			}
+			return 1
+		})
+		for _, w := range all[:min(few, len(all))] {
 			first = append(first, w.node)
 		}
-		return len(first) < few
-	})
-	return l.waiting.Len(), first
-}
-
-// amongFirst reports whether a node is one of the first waiting ones.
-func (l *Limit) amongFirst(count int, n int32) (found bool) {
-	l.waiting.Ascend(func(w *waiter) bool {
-		found = count > 0 && w.node == n
-		count--
-		return count > 0 && !found
-	})
-	return found
-}
-
-// available returns the number of claims that the limit still allows.
-func (l *Limit) available() int { return l.Allowed() - l.claimed - len(l.reserved) - l.deleted }
-
-// Reserve asks whether the rule may hold a node in service that has been unready since a time. Nodes that have been
-// unready longer come first. A granted claim ends with Settle or Unreserve.
-func (l *Limit) Reserve(n int32, since time.Time) bool {
-	if _, ok := l.reserved[n]; ok {
-		return true
 	}
-	if l.Wait(n, since); !l.amongFirst(l.available(), n) {
-		return false
+	return len(l.waiters), first
+}
+
+// Reserve asks whether the rule may hold a node in service, which is in some domains and has been unready since a time.
+// Nodes that have been unready longer come first. It returns why not, or "" if it may. A granted claim ends with Settle
+// or Unreserve.
+func (l *Limit) Reserve(n int32, since time.Time, domains string) (why string) {
+	if _, ok := l.reserved[n]; ok {
+		return ""
+	}
+	w := l.wait(n, since, l.cell(domains))
+	if why = l.why(w.cell, claims); why != "" {
+		return why
+	}
+	if !l.amongFirst(w) {
+		return "nodes that have been unready for longer are held first, as many as the limit allows (" + l.rule.String() + ")"
 	}
 	l.stopWaiting(n)
-	l.reserved[n] = struct{}{}
-	return true
+	l.reserved[n] = w.cell
+	w.cell.take(claims, 1)
+	return ""
 }
 
 // Unreserve returns a granted claim that was not used.
-func (l *Limit) Unreserve(n int32) { delete(l.reserved, n) }
+func (l *Limit) Unreserve(n int32) {
+	if c := l.reserved[n]; c != nil {
+		c.take(claims, -1)
+		delete(l.reserved, n)
+		l.changed = true
+	}
+}
 
-// Wake appends the waiting nodes that the limit now allows, the longest unready first. A node that was woken before
-// keeps its place until it calls Reserve or Settle.
+// amongFirst reports whether there is room for a waiting node after all that have been unready for longer, and that have
+// room.
+func (l *Limit) amongFirst(w *waiter) bool {
+	var taken []*cell
+	defer func() {
+		for _, c := range taken {
+			c.take(claims, -1)
+		}
+	}()
+	last := map[*cell]*waiter{}
+	for {
+		var next *waiter
+		for _, c := range l.cells {
+			if head := c.after(last[c]); head != nil && l.order(head, w) && (next == nil || l.order(head, next)) {
+				if e, _ := c.full(claims); e == nil {
+					next = head
+				}
+			}
+		}
+		if next == nil {
+			e, _ := w.cell.full(claims)
+			return e == nil
+		}
+		last[next.cell] = next
+		next.cell.take(claims, 1)
+		taken = append(taken, next.cell)
+		if e, _ := w.cell.full(claims); e != nil {
+			return false
+		}
+	}
+}
+
+// after returns the waiting node that follows another one, or the first one for nil.
+func (c *cell) after(last *waiter) (next *waiter) {
+	if last == nil {
+		next, _ = c.waiting.Min()
+		return next
+	}
+	c.waiting.AscendGreaterOrEqual(last, func(w *waiter) bool {
+		if w != last {
+			next = w
+		}
+		return next == nil
+	})
+	return next
+}
+
+// ReserveFalse asks whether the condition that the rule publishes may become False on a node, because a remediator may
+// delete such nodes. It returns why not, or "" if it may. Settle ends a grant.
+func (l *Limit) ReserveFalse(n int32, domains string) (why string) {
+	if _, ok := l.granted[n]; ok {
+		return ""
+	}
+	c := l.cell(domains)
+	if why = l.why(c, marks); why != "" {
+		l.denied[n] = c
+		return why
+	}
+	delete(l.denied, n)
+	l.granted[n] = c
+	c.take(marks, 1)
+	return ""
+}
+
+// Wake appends the waiting nodes that the limits now allow, the longest unready first. They call Reserve or
+// ReserveFalse again. A node that was woken before keeps its place until it does so, or until Settle.
 func (l *Limit) Wake(nodes []int32) []int32 {
-	nodes = l.wakeDenied(nodes)
-	if l.waiting.Len() == l.woken || !l.rule.Set() {
+	if !l.changed || !l.rule.Set() {
 		return nodes
 	}
-	room := l.available() - l.woken
-	l.waiting.Ascend(func(w *waiter) bool {
-		if room > 0 && !w.woken {
-			w.woken = true
-			l.woken++
-			room--
-			nodes = append(nodes, w.node)
+	l.changed = false
+	nodes = l.wakeDenied(nodes)
+	for len(l.waiters) > 0 {
+		var next *waiter
+		for _, c := range l.cells {
+			if head, ok := c.asleep.Min(); ok && (next == nil || l.order(head, next)) {
+				if e, _ := c.full(wakes); e == nil {
+					next = head
+				}
+			}
 		}
-		return room > 0
-	})
+		if next == nil {
+			break
+		}
+		next.woken = true
+		next.cell.asleep.Delete(next)
+		next.cell.take(wakes, 1)
+		nodes = append(nodes, next.node)
+	}
 	return nodes
+}
+
+// wakeDenied appends the nodes that wait for a mark and have room.
+func (l *Limit) wakeDenied(nodes []int32) []int32 {
+	if len(l.denied) == 0 {
+		return nodes
+	}
+	var taken []*cell
+	for _, n := range slices.Sorted(maps.Keys(l.denied)) {
+		c := l.denied[n]
+		if e, _ := c.full(marks); e != nil {
+			continue
+		}
+		c.take(marks, 1)
+		taken = append(taken, c)
+		delete(l.denied, n)
+		nodes = append(nodes, n)
+	}
+	for _, c := range taken {
+		c.take(marks, -1)
+		l.changed = true // others are woken next if these do not ask
+	}
+	return nodes
+}
+
+func few(names []string) string {
+	slices.Sort(names)
+	if more := len(names) - 3; more > 0 {
+		names = append(slices.Clone(names[:3]), "...")
+	}
+	return strings.Join(names, ", ")
 }

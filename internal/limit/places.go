@@ -4,6 +4,9 @@
 package limit
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,12 +14,11 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// placeKept is how long the places of deleted nodes stay in use at least, if no new node becomes ready.
-const placeKept = time.Hour
-
-// places are the uses of the limit. A node uses a place while the rule holds it, if it is in service, and while the
-// published condition is False on it. The place of a node that is deleted meanwhile stays in use. Otherwise a remediator
-// that deletes such nodes, and a broken reporter, would take away the whole fleet, one node after another.
+// # The places of a limit
+//
+// A node uses a place while the rule holds it, if it is in service, and while the published condition is False on it.
+// The place of a node that is deleted meanwhile stays in use, in the same domains. Otherwise a remediator that deletes
+// such nodes, and a broken reporter, would take away the whole fleet, one node after another.
 //
 //	          held, or False              deleted              a new node becomes ready under the rule, or
 //	┌──────┐ ───────────────► ┌────────┐ ─────────► ┌─────────┐ an hour after the last deletion no node waits
@@ -25,12 +27,9 @@ const placeKept = time.Hour
 //	          released, or True
 //
 // All places of deleted nodes are free after a change of the selector, and while the rule is in dry-run or suspended.
-type places struct {
-	kept           bool // the places of deleted nodes count
-	inUse, deleted int
-	// deletedAt is when the last of the deleted nodes was deleted.
-	deletedAt time.Time
-}
+
+// placeKept is how long the places of deleted nodes stay in use at least, if no new node becomes ready.
+const placeKept = time.Hour
 
 // place reports whether the node uses a place.
 func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
@@ -38,39 +37,71 @@ func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
 // Delete keeps the place of a node that is deleted. unknown says that the outcome of the last write to it is not known:
 // a granted claim may be on the node.
 func (l *Limit) Delete(n int32, node Node, unknown bool, now time.Time) {
-	_, reserved := l.reserved[n]
+	c, reserved := l.reserved[n]
+	if !reserved || node.place() {
+		c = l.at(n)
+	}
 	if l.kept && (node.place() || reserved && unknown) {
-		l.deleted, l.deletedAt = l.deleted+1, now
+		for _, d := range c.domains {
+			d.vacate(1)
+		}
+		l.deletedAt = now
 	}
 }
 
-// Succeed frees the place of a deleted node, because a new node has become ready under the rule.
-func (l *Limit) Succeed() {
-	if l.deleted > 0 {
-		l.free(l.deleted - 1)
+// vacate counts places of deleted nodes.
+func (d *domain) vacate(by int) {
+	d.change(by, &d.deleted)
+	d.group.deleted += by
+}
+
+// Succeed frees the place of a deleted node, because a new node has become ready under the rule: one in the same
+// domain, or else any.
+func (l *Limit) Succeed(domains string) {
+	if l.all.deleted == 0 {
+		return
+	}
+	l.changed = true
+	for i, d := range l.cell(domains).domains {
+		if g := l.groups[i]; d.deleted == 0 && g.deleted > 0 {
+			for _, o := range g.domains {
+				if o.deleted > 0 && (d.deleted == 0 || o.name < d.name) {
+					d = o
+				}
+			}
+		}
+		if d.deleted > 0 {
+			d.vacate(-1)
+		}
+	}
+	if l.all.deleted == 0 {
+		l.free()
 	}
 }
 
-// free leaves so many places of deleted nodes in use.
-func (p *places) free(left int) {
-	if p.deleted = left; left == 0 {
-		p.deletedAt = time.Time{}
+// free frees all places of deleted nodes.
+func (l *Limit) free() {
+	l.changed, l.deletedAt = true, time.Time{}
+	for _, g := range l.groups {
+		for _, d := range g.domains {
+			d.vacate(-d.deleted)
+		}
 	}
 }
 
-// FreePlaces frees the places of deleted nodes if their time is over and no node waits for the limit. It returns whether
-// it did, and when to call it again, or 0 if nothing changes by the passage of time.
+// FreePlaces frees the places of deleted nodes if their time is over and no node waits for the limits. It returns
+// whether it did, and when to call it again, or 0 if nothing changes by the passage of time.
 func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
-	if l.deleted == 0 {
+	if l.all.deleted == 0 {
 		return false, 0
 	}
 	if again = l.deletedAt.Add(placeKept).Sub(now); again > 0 {
 		return false, again
 	}
-	if l.waiting.Len()+len(l.denied) > 0 {
+	if len(l.waiters)+len(l.denied) > 0 {
 		return false, 0
 	}
-	l.free(0)
+	l.free()
 	return true, 0
 }
 
@@ -80,23 +111,76 @@ func (l *Limit) Restore(status *v1alpha1.LimitStatus, gone int, now time.Time) {
 	if !l.kept {
 		return
 	}
-	l.deleted = int(status.Deleted)
+	l.restore("", "", int(status.Deleted))
 	if at := status.LastDeletionTime; at != nil {
 		l.deletedAt = at.Time
 	}
-	if lost := min(int(status.InUse)-l.inUse, gone); lost > 0 {
-		l.deleted, l.deletedAt = l.deleted+lost, now
+	lost := max(0, min(int(status.InUse)-l.all.inUse, gone))
+	if lost > 0 {
+		l.restore("", "", lost)
+		l.deletedAt = now
+	}
+	for i := range status.Domains {
+		s := &status.Domains[i]
+		inUse := 0
+		if g := l.group(s.Per); g != nil && g.domains[s.Domain] != nil {
+			inUse = g.domains[s.Domain].inUse
+		}
+		l.restore(s.Per, s.Domain, int(s.Deleted)+max(0, min(int(s.InUse)-inUse, lost)))
 	}
 }
 
-// Status returns the uses of the limit for the rule's status, or nil if they do not count.
+// restore adds places of deleted nodes in a domain, if the rule still has a limit for it.
+func (l *Limit) restore(key, name string, places int) {
+	g := l.group(key)
+	if g == nil || places == 0 {
+		return
+	}
+	d := g.domains[name]
+	if d == nil {
+		d = &domain{name: name, group: g}
+		g.domains[name] = d
+	}
+	d.vacate(places)
+}
+
+func (l *Limit) group(key string) *group {
+	i := slices.IndexFunc(l.groups, func(g *group) bool { return g.key == key })
+	if i < 0 {
+		return nil
+	}
+	return l.groups[i]
+}
+
+// Status returns the uses of the limits for the rule's status, or nil if they do not count.
 func (l *Limit) Status() *v1alpha1.LimitStatus {
 	if !l.kept {
 		return nil
 	}
-	out := &v1alpha1.LimitStatus{InUse: int32(l.inUse), Deleted: int32(l.deleted)} //nolint:gosec // of nodes
+	all := l.all
+	out := &v1alpha1.LimitStatus{InUse: int32(all.inUse), Deleted: int32(all.deleted)} //nolint:gosec // of nodes
 	if !l.deletedAt.IsZero() {
 		out.LastDeletionTime = &metav1.Time{Time: l.deletedAt.Truncate(time.Second)}
 	}
+	waiting := map[*domain]int{}
+	for _, w := range l.waiters {
+		for _, d := range w.cell.domains {
+			waiting[d]++
+		}
+	}
+	for _, g := range l.groups[1:] {
+		for _, d := range g.domains {
+			if d.inUse+d.deleted+waiting[d] > 0 || d.name == "" && d.inService > 0 {
+				//nolint:gosec // of nodes
+				out.Domains = append(out.Domains, v1alpha1.DomainStatus{Per: g.key, Domain: d.name,
+					InService: int32(d.inService), InUse: int32(d.inUse), Deleted: int32(d.deleted), Waiting: int32(waiting[d])})
+			}
+		}
+	}
+	slices.SortFunc(out.Domains, func(a, b v1alpha1.DomainStatus) int {
+		return cmp.Or(cmp.Compare(b.Deleted, a.Deleted), cmp.Compare(b.InUse, a.InUse), cmp.Compare(b.Waiting, a.Waiting),
+			strings.Compare(a.Per, b.Per), strings.Compare(a.Domain, b.Domain))
+	})
+	out.Domains = out.Domains[:min(len(out.Domains), v1alpha1.MaxDomainsListed)]
 	return out
 }

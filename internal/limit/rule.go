@@ -4,43 +4,196 @@
 package limit
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// Rule is the limit of a rule. The zero value is no limit.
-type Rule struct{ max *intstr.IntOrString }
+// Rule are the limits of a rule. The zero value is no limit.
+type Rule struct {
+	entries []v1alpha1.Limit
+	// keys are the labels that the entries have in per, each once.
+	keys []string
+	// short says that the rule has maxUnavailable, which is one entry.
+	short bool
+}
 
-// Of returns the limit of a spec.
-func Of(spec *v1alpha1.NodeReadinessRuleSpec) Rule { return Rule{spec.MaxUnavailable} }
+// Of returns the limits of a spec.
+func Of(spec *v1alpha1.NodeReadinessRuleSpec) Rule {
+	if spec.MaxUnavailable != nil {
+		return Rule{entries: []v1alpha1.Limit{{Max: spec.MaxUnavailable}}, short: true}
+	}
+	r := Rule{entries: spec.Limits}
+	for i := range r.entries {
+		if key := r.entries[i].Per; key != "" && !slices.Contains(r.keys, key) {
+			r.keys = append(r.keys, key)
+		}
+	}
+	return r
+}
 
 // Set reports whether there is a limit.
-func (r Rule) Set() bool { return r.max != nil }
+func (r Rule) Set() bool { return len(r.entries) > 0 }
 
-// String returns the limit as it is in the rule.
-func (r Rule) String() string { return r.max.String() }
+// Total reports whether a limit bounds how many of all nodes the rule holds at a time.
+func (r Rule) Total() bool {
+	return slices.ContainsFunc(r.entries, func(e v1alpha1.Limit) bool { return e.Per == "" })
+}
 
-// Of returns how many of the nodes in service the rule may hold at a time. A percentage is rounded up.
+// String returns the limits for people.
+func (r Rule) String() string {
+	var texts []string
+	for i := range r.entries {
+		texts = append(texts, describe(&r.entries[i]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func describe(e *v1alpha1.Limit) string {
+	switch {
+	case e.MaxDomains != nil:
+		return fmt.Sprintf("in %d %s", *e.MaxDomains, e.Per)
+	case e.Per != "":
+		return fmt.Sprintf("%s per %s", e.Max.String(), e.Per)
+	}
+	return e.Max.String()
+}
+
+// name names an entry as users find it in the rule.
+func (r Rule) name(entry int) string {
+	if r.short {
+		return "maxUnavailable"
+	}
+	return fmt.Sprintf("limits[%d]", entry)
+}
+
+// Of returns how many of the nodes in service the rule may hold at a time, wherever they are.
 func (r Rule) Of(inService int) int {
-	if !r.Set() {
+	most := -1
+	for i := range r.entries {
+		if e := &r.entries[i]; e.Per == "" {
+			if n := Scaled(e.Max, inService); most < 0 || n < most {
+				most = n
+			}
+		}
+	}
+	if most < 0 {
 		return inService
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(r.max, inService, true)
+	return most
+}
+
+// Scaled returns a number, or a percentage of nodes, which is rounded up.
+func Scaled(limit *intstr.IntOrString, of int) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(limit, of, true)
 	if err != nil || n < 0 {
 		return 0 // invalid: such a rule is frozen and never gets here
 	}
 	return n
 }
 
-// Problem returns why the limit of a spec is invalid, or "" if it is valid.
-func Problem(m *intstr.IntOrString) string {
-	if m == nil {
-		return ""
+// Problems returns the invalid fields of a spec's limits, and why each is invalid.
+func Problems(spec *v1alpha1.NodeReadinessRuleSpec) map[string]string {
+	out := map[string]string{}
+	if m := spec.MaxUnavailable; m != nil {
+		number(out, "spec.maxUnavailable", m)
+		if len(spec.Limits) > 0 {
+			out["spec.limits"] = "cannot be combined with maxUnavailable, which is short for one entry with max"
+		}
 	}
+	for i := range spec.Limits {
+		e, field := &spec.Limits[i], fmt.Sprintf("spec.limits[%d]", i)
+		switch {
+		case (e.Max == nil) == (e.MaxDomains == nil):
+			out[field] = "needs either max or maxDomains"
+		case e.MaxDomains != nil && (e.Per == "" || *e.MaxDomains < 0):
+			out[field+".maxDomains"] = "must not be negative, and needs per"
+		case e.Max != nil:
+			number(out, field+".max", e.Max)
+		}
+		if e.Per != "" {
+			if problems := validation.IsQualifiedName(e.Per); len(problems) > 0 {
+				out[field+".per"] = strings.Join(problems, "; ")
+			}
+		}
+	}
+	return out
+}
+
+func number(out map[string]string, field string, m *intstr.IntOrString) {
 	if n, err := intstr.GetScaledValueFromIntOrPercent(m, 100, true); err != nil || n < 0 || m.Type == intstr.String &&
 		n > 100 {
-		return "must be a number from 0 on, or a percentage such as 30%, not \"" + m.String() + "\""
+		out[field] = fmt.Sprintf("must be a number from 0 on, or a percentage such as 30%%, not %q", m.String())
 	}
-	return ""
+}
+
+// Domains returns the domains of a node, as a record keeps them: key=value for each label that the rule has in per. The
+// domains that a record has already stay. A node without the label is in the domain "". It returns "" for a rule
+// without domains.
+func (r Rule) Domains(recorded string, labels map[string]string) string {
+	if len(r.keys) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for i, key := range r.keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		value, known := valueIn(recorded, key)
+		if !known {
+			value = labels[key]
+		}
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(value)
+	}
+	return b.String()
+}
+
+// valueIn returns the value of a label in recorded domains.
+func valueIn(domains, key string) (value string, known bool) {
+	for pair := range strings.SplitSeq(domains, ",") {
+		if k, v, ok := strings.Cut(pair, "="); ok && k == key {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// Full reports whether the limits leave no room for a node in some domains, by the uses in the rule's status. most is
+// how many nodes in service the rule may hold at a time.
+func (r Rule) Full(s *v1alpha1.LimitStatus, most int, domains string) bool {
+	if int(s.InUse+s.Deleted) >= most {
+		return true
+	}
+	for i := range r.entries {
+		e := &r.entries[i]
+		mine, open := v1alpha1.DomainStatus{}, 0
+		name, _ := valueIn(domains, e.Per)
+		for _, d := range s.Domains {
+			if d.Per != e.Per {
+				continue
+			}
+			if d.InUse+d.Deleted > 0 {
+				open++
+			}
+			if d.Domain == name {
+				mine = d
+			}
+		}
+		used := int(mine.InUse + mine.Deleted)
+		switch {
+		case e.MaxDomains != nil && used == 0 && open >= int(*e.MaxDomains):
+			return true
+		case e.MaxDomains == nil && e.Per != "" && (used > 0 || Scaled(e.Max, 100) == 0) &&
+			used >= Scaled(e.Max, int(mine.InService)):
+			return true
+		}
+	}
+	return false
 }

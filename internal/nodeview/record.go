@@ -41,6 +41,8 @@ type Record struct {
 	Adopted bool `json:"adopted,omitempty"`
 	// Limited says that maxUnavailable counts the claim, even while the node is cordoned or terminating.
 	Limited bool `json:"limited,omitempty"`
+	// Domains are the failure domains in which the limits count the claim, as limit.Rule.Domains has them.
+	Domains string `json:"domains,omitempty"`
 	// Forced says that the claim was made on a node in service without asking maxUnavailable: for the override Hold, or
 	// while the node was cordoned. After that, the node stays held only if the limit allows it.
 	Forced bool `json:"forced,omitempty"`
@@ -106,7 +108,7 @@ func (r *Record) Admitted() bool {
 // Short returns the record without what the operator can do without, for a node whose annotations have little room. A
 // reboot that is not recorded counts as seen.
 func (r Record) Short() Record {
-	r.Rule, r.Adopted = "", false
+	r.Rule, r.Domains, r.Adopted = "", "", false
 	r.ForgetBoot()
 	return r
 }
@@ -142,7 +144,8 @@ func (r *Record) KeepStart(change func()) {
 
 // DropClaim removes the claim.
 func (r *Record) DropClaim() {
-	r.Taint, r.Since, r.Own, r.Late, r.Adopted, r.Limited, r.Forced = "", metav1.Time{}, false, false, false, false, false
+	r.Taint, r.Since, r.Own, r.Late, r.Adopted = "", metav1.Time{}, false, false, false
+	r.Limited, r.Domains, r.Forced = false, "", false
 }
 
 // newest returns the newest time of the record.

@@ -51,6 +51,8 @@ type State struct {
 	// overridden nor held for an override; or its claim used the limit. So a remediator that cordons or deletes each held
 	// node cannot make the rule hold one node after another.
 	Counted bool
+	// Domains are the failure domains in which limits count the node: those of its record, or else those of its labels.
+	Domains string
 }
 
 // StateOf returns the state of a node under a rule.
@@ -77,6 +79,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	s.Released = !s.Record.Released.IsZero() || s.Completed || s.Existing && !s.Claimed && (!s.Present || s.Shared)
 	s.boot(rule, node, now)
 	s.MarkedFalse = markedFalse(rule, node)
+	s.Domains = rule.Limit.Domains(s.Record.Domains, node.Labels)
 	s.Counted = s.Matches && (s.Released && !s.Record.Forced && Available(node, now) || s.Claimed && s.Record.Limited)
 	return s
 }

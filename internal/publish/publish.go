@@ -136,8 +136,9 @@ type Input struct {
 	Contents []Content
 	// Orphans are the types of the conditions that deleted rules published.
 	Orphans []string
-	// MayMark asks the limit whether the published condition may become False on the node. nil means that it may.
-	MayMark func(rule *ruleset.Rule) bool
+	// MayMark asks the limits whether the published condition may become False on the node, which is in some domains. It
+	// returns why not, or "". nil means that it may.
+	MayMark func(rule *ruleset.Rule, domains string) (why string)
 	Now     time.Time
 }
 
@@ -250,9 +251,10 @@ func (p *publisher) update(i int) {
 	switch {
 	case isFalse && to.staysFalse:
 		to.status = corev1.ConditionFalse
-	case to.status == corev1.ConditionFalse && !isFalse && p.MayMark != nil && rule.Limited() && !p.MayMark(rule):
-		to.status, to.reason = corev1.ConditionUnknown, reasonPublishedLimited
-		to.why = "as many nodes as maxUnavailable allows are already False: "
+	case to.status == corev1.ConditionFalse && !isFalse && p.MayMark != nil && rule.Limited():
+		if why := p.MayMark(rule, p.Decisions[i].Was.Domains); why != "" {
+			to.status, to.reason, to.why = corev1.ConditionUnknown, reasonPublishedLimited, why+": "
+		}
 	}
 	p.change(i, to.wanted, c, &to)
 }

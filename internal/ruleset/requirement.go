@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 )
 
 // Pods returns the requirements of pods of a rule.
@@ -69,8 +70,9 @@ func (v *validator) limits(spec *v1alpha1.NodeReadinessRuleSpec) {
 	}) {
 		return
 	}
-	if spec.MaxUnavailable == nil {
-		v.Invalid("spec.maxUnavailable", "is required with daemonSets unless enforcementMode is bootstrap-only")
+	if !limit.Of(spec).Total() {
+		v.Invalid("spec.maxUnavailable", "is required with daemonSets, or an entry of limits without per, unless "+
+			"enforcementMode is bootstrap-only")
 	}
 	if spec.Taint != nil && corev1.TaintEffect(spec.Taint.Effect) == corev1.TaintEffectNoExecute {
 		v.Invalid("spec.taint.effect", "must not be NoExecute with daemonSets unless enforcementMode is bootstrap-only")

@@ -5,6 +5,7 @@ package ruleset
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -144,8 +145,9 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 			v.Unknown(fmt.Sprintf("spec.rearmOn[%d]", i), string(e))
 		}
 	}
-	if problem := limit.Problem(spec.MaxUnavailable); problem != "" {
-		v.Invalid("spec.maxUnavailable", "%s", problem)
+	problems := limit.Problems(spec)
+	for _, field := range slices.Sorted(maps.Keys(problems)) {
+		v.Invalid(field, "%s", problems[field])
 	}
 	v.admission(spec)
 	v.times(spec)

@@ -64,6 +64,8 @@ type Decision struct {
 	Expired bool
 	// Startup is the state of the node's start, once the patch is accepted.
 	Startup Startup
+	// Limit says which limit keeps the rule from holding the node, if one does. DecideNode fills it in.
+	Limit string
 	// Hold is the state of the rule's eviction guard.
 	Hold guard.Hold
 	// Unpublished says why another rule or controller publishes the condition on the node that this rule would publish,

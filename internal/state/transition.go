@@ -55,6 +55,9 @@ func (n *subject) after(m move) Decision {
 	default:
 		moved.endClaim()
 	}
+	if moved.rec.Domains = ""; m.state == v1alpha1.NodeStateHeld && moved.rec.Limited || n.State.MarkedFalse {
+		moved.rec.Domains = n.State.Domains
+	}
 	moved.start(m)
 	if !moved.rec.Released.Equal(&n.State.Record.Released) {
 		moved.rec.Found = !moved.rec.Released.IsZero() && (!fresh || !m.opens() || moved.d.Startup == Excluded)

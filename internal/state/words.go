@@ -105,8 +105,7 @@ func (d *Decision) Message(now time.Time) string {
 	case ReasonNotInForce:
 		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(Problems(rule), "; ")
 	case ReasonOverBudget:
-		return fmt.Sprintf("as many nodes as maxUnavailable allows (%s) are held already: %s",
-			rule.Limit, or(allHolds))
+		return d.Limit + ": " + or(allHolds)
 	case ReasonDryRun:
 		return "the rule is in dry-run; if enforced, " + d.would() + ": " + or(allHolds)
 	}

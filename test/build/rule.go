@@ -178,6 +178,12 @@ func (r *RuleWrapper) MaxUnavailable(v string) *RuleWrapper {
 	return r
 }
 
+// LimitPer limits claims on nodes in service of each failure domain.
+func (r *RuleWrapper) LimitPer(label, v string) *RuleWrapper {
+	r.Spec.Limits = append(r.Spec.Limits, v1alpha1.Limit{Max: new(intstr.Parse(v)), Per: label})
+	return r
+}
+
 // Timeout limits how long a node is held; a limit of 0 is none.
 func (r *RuleWrapper) Timeout(seconds, appearSeconds int32, action v1alpha1.TimeoutAction) *RuleWrapper {
 	r.Spec.Timeout = &v1alpha1.Timeout{Action: action}

@@ -64,7 +64,7 @@ func definitions(t testing.TB) world.Definitions {
 		if name == "foreign" {
 			d.Labels = map[string]string{replica.ForeignLabel: "true"}
 			properties := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
-			for _, field := range []string{"requirements", "maxUnavailable", "existingNodes", "timeout", "rearmOn",
+			for _, field := range []string{"requirements", "maxUnavailable", "limits", "existingNodes", "timeout", "rearmOn",
 				"stabilization"} {
 				delete(properties, field)
 			}

@@ -193,9 +193,9 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
-		Reserve: func(r *ruleset.Rule, _ time.Time) bool {
+		Reserve: func(r *ruleset.Rule, _ time.Time, _ string) string {
 			w.Asked = true
-			return !slices.Contains(w.Refuse, r.Name)
+			return map[bool]string{true: "the limit is reached"}[slices.Contains(w.Refuse, r.Name)]
 		},
 		Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective,
 	})

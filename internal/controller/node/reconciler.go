@@ -160,14 +160,16 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
-	in.Reserve = func(rule *ruleset.Rule, since time.Time) bool {
-		granted := r.Fleet.Reserve(rule.UID, p.node.Name, since)
-		if granted {
+	in.Reserve = func(rule *ruleset.Rule, since time.Time, domains string) string {
+		why := r.Fleet.Reserve(rule.UID, p.node.Name, since, domains)
+		if why == "" {
 			p.reserved = append(p.reserved, rule)
 		}
-		return granted
+		return why
 	}
-	in.MayMark = func(rule *ruleset.Rule) bool { return r.Fleet.ReserveFalse(rule.UID, p.node.Name) }
+	in.MayMark = func(rule *ruleset.Rule, domains string) string {
+		return r.Fleet.ReserveFalse(rule.UID, p.node.Name, domains)
+	}
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
@@ -194,7 +196,7 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 		Node: p.node, Swept: p.node, Rules: p.set, Evidence: p.evidence, Now: p.now, Objective: r.StartupObjective,
 		Arrivals: &r.arrivals,
 		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
-		Reserve:  func(*ruleset.Rule, time.Time) bool { return false },
+		Reserve:  func(*ruleset.Rule, time.Time, string) string { return "nothing is reserved" },
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
 		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {

@@ -314,7 +314,7 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now())
+			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now(), "")
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))

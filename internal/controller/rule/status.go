@@ -4,6 +4,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -192,17 +193,46 @@ func nodeConditions(m *fleet.Material, set setter) {
 	conflicts(m, set)
 	switch {
 	case !m.Rule.Limited():
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable")
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable and no limits")
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
-			"%s not ready but not held: maxUnavailable (%s) allows the rule to hold %d of %s in service%s: %s",
-			text.Plural(m.Waiting, "node is", "nodes are"), m.Rule.Limit, m.MaxUnavailable,
-			text.Nodes(m.Released), deletedPlaces(m),
-			text.Few(m.WaitingNodes, maxNames, m.Waiting))
+			"%s not ready but not held: %s%s: %s", text.Plural(m.Waiting, "node is", "nodes are"), reached(m),
+			deletedPlaces(m), text.Few(m.WaitingNodes, maxNames, m.Waiting))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
-			"No node is exempt because of maxUnavailable%s", deletedPlaces(m))
+			"No node is exempt because of %s%s%s", limitField(m), unlabeled(m), deletedPlaces(m))
 	}
+}
+
+// limitField is the field of the rule's limit.
+func limitField(m *fleet.Material) string {
+	if m.Rule.Spec.MaxUnavailable == nil {
+		return "limits"
+	}
+	return "maxUnavailable"
+}
+
+// reached says which limits keep nodes waiting.
+func reached(m *fleet.Material) string {
+	if m.Rule.Spec.MaxUnavailable == nil {
+		return "these limits are reached: " + cmp.Or(strings.Join(m.Reached, "; "), m.Rule.Limit.String()) + unlabeled(m)
+	}
+	return fmt.Sprintf("maxUnavailable (%s) allows the rule to hold %d of %s in service", m.Rule.Limit, m.MaxUnavailable,
+		text.Nodes(m.Released))
+}
+
+// unlabeled says how many nodes are in no failure domain.
+func unlabeled(m *fleet.Material) string {
+	var out string
+	if m.Places != nil {
+		for i := range m.Places.Domains {
+			if d := &m.Places.Domains[i]; d.Domain == "" && d.InService > 0 {
+				out += fmt.Sprintf("; %s in service without the label %s count as one domain",
+					text.Plural(int(d.InService), "node", "nodes"), d.Per)
+			}
+		}
+	}
+	return out
 }
 
 // deletedPlaces says how many places of the limit deleted nodes use, and what to do.
@@ -210,7 +240,7 @@ func deletedPlaces(m *fleet.Material) string {
 	if m.Places == nil || m.Places.Deleted == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %s, too, until new nodes become ready: find out what deletes nodes, or raise maxUnavailable",
+	return fmt.Sprintf("; %s, too, until new nodes become ready: find out what deletes nodes, or raise "+limitField(m),
 		text.Plural(int(m.Places.Deleted), "node that was deleted while it was held counts",
 			"nodes that were deleted while they were held count"))
 }
@@ -323,7 +353,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 	limit := ""
 	if m.Rule.Limited() {
-		limit = fmt.Sprintf("; maxUnavailable %s would allow %d at a time", m.Rule.Limit, m.MaxUnavailable)
+		limit = fmt.Sprintf("; %s %s would allow %d at a time", limitField(m), m.Rule.Limit, m.MaxUnavailable)
 	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   count(int(m.Counts.Matched)),

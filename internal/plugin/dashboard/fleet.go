@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -40,12 +41,13 @@ type RuleView struct {
 	Limit    *Limit `json:"limit,omitempty"`
 }
 
-// Limit is a rule's maxUnavailable.
+// Limit is a rule's maxUnavailable or limits.
 type Limit struct {
-	Text    string `json:"text"` // as in the rule
-	Max     int    `json:"max"`
-	InUse   int32  `json:"inUse"`
-	Deleted int32  `json:"deleted,omitempty"`
+	Text    string                  `json:"text"` // as in the rule
+	Max     int                     `json:"max"`
+	InUse   int32                   `json:"inUse"`
+	Deleted int32                   `json:"deleted,omitempty"`
+	Domains []v1alpha1.DomainStatus `json:"domains,omitempty"`
 }
 
 // fleetView returns what concerns no single node.
@@ -101,7 +103,7 @@ func (l *Live) limitsNow() map[string]*Limit {
 		}
 		limit := &Limit{Text: rule.Limit.String(), Max: rule.Limit.Of(released[name])}
 		if s := stored.Status.Limit; s != nil {
-			limit.InUse, limit.Deleted = s.InUse, s.Deleted
+			limit.InUse, limit.Deleted, limit.Domains = s.InUse, s.Deleted, s.Domains
 		}
 		out[name] = limit
 	}

@@ -368,9 +368,12 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 }
 
 // reserve tells by the operator's report whether a rule's limit allows one more node to be tainted.
-func (l *Live) reserve(rule *ruleset.Rule, _ time.Time) bool {
-	limit := l.limits[rule.Name]
-	return limit == nil || int(limit.InUse+limit.Deleted) < limit.Max
+func (l *Live) reserve(rule *ruleset.Rule, _ time.Time, domains string) (why string) {
+	if limit := l.limits[rule.Name]; limit != nil && rule.Limit.Full(&v1alpha1.LimitStatus{InUse: limit.InUse,
+		Deleted: limit.Deleted, Domains: limit.Domains}, limit.Max, domains) {
+		return "the limit is reached (" + limit.Text + ")"
+	}
+	return ""
 }
 
 // peeked is evidence that is watched.

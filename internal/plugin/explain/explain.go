@@ -74,8 +74,8 @@ type explainer struct {
 // Node explains a node.
 func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 	w.podsErr = nil
-	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time) bool {
-		return w.reserve(rule, node, since)
+	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time, domains string) string {
+		return w.reserve(rule, node, since, domains)
 	}, w.runs(node))
 	maintenance, _ := v1alpha1.Maintenance(node.Annotations, w.Now)
 	e := &report.NodeExplanation{
@@ -108,7 +108,7 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 	e.Next = next(e)
 	e.Summary = summary(e)
 	if w.fleetErr != nil {
-		e.Unread = append(e.Unread, "whether maxUnavailable is reached: "+w.fleetErr.Error())
+		e.Unread = append(e.Unread, "whether the limit is reached: "+w.fleetErr.Error())
 	}
 	if w.podsErr != nil {
 		e.Unread = append(e.Unread, "whether pods run on the node: "+w.podsErr.Error())
@@ -126,8 +126,8 @@ func (w *World) runs(node *corev1.Node) Runs {
 	}
 }
 
-// reserve asks a rule's limit whether one more node may be tainted. If the nodes cannot be listed, one may.
-func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) bool {
+// reserve asks a rule's limits whether one more node may be tainted. If the nodes cannot be listed, one may.
+func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time, domains string) (why string) {
 	if w.fleet == nil && w.fleetErr == nil {
 		var nodes []*corev1.Node
 		nodes, w.fleetErr = w.Nodes()
@@ -137,9 +137,9 @@ func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time) 
 		w.others(nodes)
 	}
 	if w.fleetErr != nil {
-		return true
+		return ""
 	}
-	return w.fleet.Reserve(rule.UID, node.Name, since)
+	return w.fleet.Reserve(rule.UID, node.Name, since, domains)
 }
 
 // others reserves for all nodes what the limits allow. Else the node in question would always be the first.
@@ -148,32 +148,33 @@ func (w *World) others(nodes []*corev1.Node) {
 	if w.All != nil && len(nodes) > 0 {
 		known = w.All()
 	}
-	distribute(w.fleet, nodes, func(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) {
+	distribute(w.fleet, nodes, func(node *corev1.Node, reserve Reserve) {
 		Decide(node, w.Rules, known, w.Now, reserve, nil) // reading the pods of each node would take a request for each
 	})
 }
 
 // distribute reserves what the limits leave. Nodes that are unready for longest come first.
 func distribute(f *fleet.Fleet, nodes []*corev1.Node,
-	decide func(*corev1.Node, func(*ruleset.Rule, time.Time) bool),
+	decide func(*corev1.Node, Reserve),
 ) {
 	type claim struct {
-		rule  types.UID
-		node  string
-		since time.Time
+		rule    types.UID
+		node    string
+		since   time.Time
+		domains string
 	}
 	var claims []claim
 	for _, node := range nodes {
-		decide(node, func(rule *ruleset.Rule, since time.Time) bool {
-			claims = append(claims, claim{rule.UID, node.Name, since})
-			return true
+		decide(node, func(rule *ruleset.Rule, since time.Time, domains string) string {
+			claims = append(claims, claim{rule.UID, node.Name, since, domains})
+			return ""
 		})
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
 	})
 	for _, c := range claims {
-		f.Reserve(c.rule, c.node, c.since)
+		f.Reserve(c.rule, c.node, c.since, c.domains)
 	}
 }
 
@@ -183,12 +184,15 @@ type Decided struct {
 	Plan taints.Outcome
 }
 
+// Reserve asks a rule's limits whether one more node may be tainted, and returns why not.
+type Reserve = func(rule *ruleset.Rule, since time.Time, domains string) (why string)
+
 // Runs reports whether a pod that counts runs on a node, if that is known.
 type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
 
 // Decide decides about a node as the operator does. Rules that are not in the set are deleted.
 func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time,
-	reserve func(*ruleset.Rule, time.Time) bool, runs Runs,
+	reserve Reserve, runs Runs,
 ) *Decided {
 	override, _ := nodeview.OverrideOf(node, now) // an override that cannot be read is ignored
 	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, nil, now)
@@ -261,7 +265,7 @@ func (x *explainer) rule() report.RuleExplanation {
 		if s := x.stored(); x.d.Reason == state.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
 			s.Status.Limit.Deleted > 0 {
 			r.Message += fmt.Sprintf("; %d of these were deleted while they were held, and count until new nodes become "+
-				"ready: find out what deletes nodes, or raise maxUnavailable", s.Status.Limit.Deleted)
+				"ready: find out what deletes nodes, or raise the limit", s.Status.Limit.Deleted)
 		}
 		return r
 	}

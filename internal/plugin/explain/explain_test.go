@@ -140,6 +140,13 @@ func TestSummary(t *testing.T) {
 			want: "Node worker-3 is not held: it is exempt from rule network: as many nodes as " +
 				"maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
 		},
+		"over the limit of its rack": {
+			node:  worker().Created(ago(2*time.Hour)).Label("rack", "a"),
+			rules: []*build.RuleWrapper{network().LimitPer("", "50%").LimitPer("rack", "0")},
+			want: "Node worker-3 is not held: it is exempt from rule network: as many nodes of the domain \"a\" of rack as " +
+				"limits[1] allows (0) are held already, and there is room when one of them is ready: condition " +
+				"example.com/CNI has not been reported, must be True.",
+		},
 		"held by its override": {
 			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T05:04:05Z").Condition(cni, "True",
 				ago(time.Minute)), rules: []*build.RuleWrapper{network()}, held: true,

@@ -148,7 +148,7 @@ func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 
 // reserve distributes what the limits leave after all possible releases.
 func (s *Simulation) reserve() {
-	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve func(*ruleset.Rule, time.Time) bool) {
+	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve Reserve) {
 		d := Decide(node, s.set, s.evidence, s.Now, reserve, s.runs(node))
 		s.record(node, d.Decisions, func(d *state.Decision) bool { return d.Was.Claimed && d.Claim })
 	})
@@ -156,8 +156,8 @@ func (s *Simulation) reserve() {
 
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *Simulation) node(node *corev1.Node) {
-	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time) bool {
-		return s.fleet.Reserve(rule.UID, node.Name, since)
+	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time, domains string) string {
+		return s.fleet.Reserve(rule.UID, node.Name, since, domains)
 	}, s.runs(node))
 	s.record(node, all.Decisions, func(d *state.Decision) bool { return d.Claim })
 	for i := range all.Decisions {

@@ -92,6 +92,16 @@ func TestSimulation(t *testing.T) {
 			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 2,
 				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 1, Exempt: 2}},
 		},
+		"the limit of each rack takes those first that are longest not ready": {
+			in: simulation(only(filed().LimitPer("rack", "1")), nil,
+				bad(numbered(1).Label("rack", "a"), time.Minute), bad(numbered(2).Label("rack", "a"), time.Hour),
+				bad(numbered(3).Label("rack", "b"), time.Minute)),
+			change: report.ChangeCreated, mode: "Enforced",
+			want: map[string]string{"worker-1": "None OverBudget", "worker-2": "Added EvidenceMissing",
+				"worker-3": "Added EvidenceMissing"},
+			totals: report.Totals{TaintsAdded: 2, TaintsAddedInService: 2, OverBudget: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 3, Held: 2, Exempt: 1}},
+		},
 		"the limit has the room of nodes that are released": {
 			in: simulation(only(filed().MaxUnavailable("1")), only(network().MaxUnavailable("1")),
 				bad(released(1), time.Minute),

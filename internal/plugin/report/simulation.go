@@ -50,7 +50,7 @@ func (p *page) simulated(r *RuleSimulation) {
 		p.line(red, 2, "%s, at once or when a toleration ends.", Plural(*t.PodsEvicted, "pod is evicted", "pods are evicted"))
 	}
 	if t.OverBudget > 0 {
-		p.line(plain, 2, "%s untainted only because of maxUnavailable.",
+		p.line(plain, 2, "%s untainted only because of a limit.",
 			Plural(t.OverBudget, "node that is not ready stays", "nodes that are not ready stay"))
 	}
 	if t.NeverReported > 0 {

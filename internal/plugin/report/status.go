@@ -118,7 +118,7 @@ func (l *RuleStatusList) Text(style Style) string {
 			p.mark(yellow, 0, r.Rule+":",
 				fmt.Sprintf("paused %s ago; to resume it: kubectl nodegate resume %s", p.ago(r.Paused.Time), r.Rule))
 		case r.BudgetExhausted:
-			p.mark(yellow, 0, r.Rule+":", "maxUnavailable keeps nodes untainted that are not ready")
+			p.mark(yellow, 0, r.Rule+":", "its limit keeps nodes untainted that are not ready")
 		}
 	}
 	p.blank()

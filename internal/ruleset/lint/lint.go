@@ -5,14 +5,18 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // Code names a kind of warning.
@@ -26,6 +30,8 @@ const (
 	ConditionTaken Code = "ConditionTaken"
 	// RemoteAddress: a probe or a health check asks another machine, which node agents do only with --allow-remote.
 	RemoteAddress Code = "RemoteAddress"
+	// SmallDomains: a percentage of each failure domain is most of the nodes of small domains.
+	SmallDomains Code = "SmallDomains"
 	// NoMaxUnavailable: a NoExecute taint may evict the pods of any number of nodes at once.
 	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
@@ -247,7 +253,7 @@ func (l *linter) publish() {
 				"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 		}
 	}
-	if !l.rule.Limited() {
+	if !l.rule.Limit.Total() {
 		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable: if one reporter breaks, the "+
 			"condition turns False on every node at once, and a remediator may delete them all; set a limit, such as "+
 			"maxUnavailable: 10%%")
@@ -287,8 +293,9 @@ const nodePoolLabel = "karpenter.sh/nodepool"
 
 // limit warns about a NoExecute taint without maxUnavailable, unless only new nodes can get it.
 func (l *linter) limit() {
+	l.domains()
 	t, spec := l.rule.Taint, l.rule.Spec
-	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limited() {
+	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limit.Total() {
 		return
 	}
 	when := "that loses its evidence, for example when one reporter breaks"
@@ -305,6 +312,28 @@ func (l *linter) limit() {
 	l.warn(NoMaxUnavailable, "spec.maxUnavailable",
 		"NoExecute without maxUnavailable evicts the pods of every node at once %s: set a limit, such as maxUnavailable: "+
 			"30%%", when)
+}
+
+// domains warns about failure domains that may lose most of their nodes.
+func (l *linter) domains() {
+	for i := range l.rule.Spec.Limits {
+		e := &l.rule.Spec.Limits[i]
+		if e.Per == "" || e.Max == nil || e.Max.Type == intstr.Int {
+			continue
+		}
+		sizes := map[string]int{}
+		for _, n := range l.facts.selected(l.rule) {
+			sizes[n.Labels[e.Per]]++
+		}
+		for _, name := range slices.Sorted(maps.Keys(sizes)) {
+			if n := limit.Scaled(e.Max, sizes[name]); 2*n > sizes[name] && limit.Scaled(e.Max, 100) <= 50 {
+				l.warn(SmallDomains, fmt.Sprintf("spec.limits[%d].max", i), "%s of %s in the domain %q of %s, rounded up, "+
+					"is %d: the rule may hold most nodes of small domains; use a number, or larger domains", e.Max,
+					text.Nodes(sizes[name]), name, e.Per, n)
+				break
+			}
+		}
+	}
 }
 
 // labels warns about labels that the selector needs and that a kubelet cannot set.

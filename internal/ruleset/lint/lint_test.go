@@ -183,6 +183,16 @@ func TestWarnings(t *testing.T) {
 			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "that loses its evidence",
 		},
+		"a percentage of a rack with one node": {
+			rule: good().LimitPer("rack", "30%"), facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{SmallDomains},
+			says: `30% of 1 node in the domain "" of rack, rounded up, is 1`,
+		},
+		"a number of a rack with one node": {
+			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: []*corev1.Node{worker}},
+		},
+		"eviction with a limit of each rack only": {
+			rule: good().LimitPer("rack", "1").Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
+		},
 		"eviction of all that is there when a bootstrap-only rule is created": {
 			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
 			says: "when the rule is created",

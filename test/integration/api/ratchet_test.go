@@ -65,6 +65,8 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 			`conditions: [{type: a, requiredStatus: "True"}]`},
 		"max-unavailable":       {"maxUnavailable: -1", "maxUnavailable: 1"},
 		"max-unavailable-words": {"maxUnavailable: 101%", "maxUnavailable: 100%"},
+		"limits":                {"limits: [{max: 1, maxDomains: 1}]", "limits: [{max: 1}]"},
+		"both-limits":           {"{maxUnavailable: 1, limits: [{max: 1}]}", "limits: null"},
 		"stabilization":         {"stabilization: {readySeconds: -1}", "stabilization: {readySeconds: 1}"},
 		"timeout":               {"timeout: {action: Release, seconds: null}", "timeout: {seconds: 1}"},
 		"annotation":            {`completionAnnotation: "a b"`, "completionAnnotation: a"},

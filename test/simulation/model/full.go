@@ -51,7 +51,7 @@ func (m *Model) restFull(n *node, v *View) {
 // plain reports whether only its evidence decides whether a rule holds a node.
 func (m *Model) plain(n *node, r *rule, v *View) bool {
 	s := &r.Spec
-	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && s.MaxUnavailable == nil &&
+	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && !s.limited() &&
 		(s.ExistingNodes == "" || s.ExistingNodes == "All") && s.Timeout.Seconds == 0 && !s.rearms() &&
 		s.Stabilization.UnreadySeconds == 0 && v.override(n) == "" && n.Metadata.DeletionTimestamp == nil &&
 		len(m.rules[r.Metadata.UID].inForce) == 1 && m.now().Sub(n.Metadata.CreationTimestamp) > time.Second

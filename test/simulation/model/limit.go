@@ -6,6 +6,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,11 +15,11 @@ import (
 //
 //nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) limit(shown *node, r *rule, v *View) bool {
-	if r.Spec.MaxUnavailable == nil || v.override(shown) == "Hold" || m.inService(shown, r) != yes ||
+	if !r.Spec.limited() || v.override(shown) == "Hold" || m.inService(shown, r) != yes ||
 		shown.Spec.Unschedulable || v.edited(r, 0) || m.hasFull(r, v) {
 		return false
 	}
-	claimed, all := 0, 0
+	claimed, all, in := 0, 0, newUses()
 	for n := range each[node](v.Nodes) {
 		h := m.node(n.Metadata.UID)
 		u := h.under(r.Metadata.UID)
@@ -27,6 +28,10 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			continue
 		}
 		all++ // a node that has just been cordoned or relabelled may count still
+		in.count(n)
+		if h.last != nil && h.last.Metadata.Labels[rackLabel] != n.Metadata.Labels[rackLabel] {
+			in.count(h.last)
+		}
 		if !matches || n.Spec.Unschedulable && !u.used {
 			continue
 		}
@@ -34,26 +39,43 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		if now && m.inService(n, r) == yes && v.override(n) == "" && !u.forced &&
 			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && (!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
+			if u.version == r.Metadata.Generation {
+				in.take(u.rack, true)
+				in.counts(u.rack)
+			}
 		}
 	}
 	m.first(shown, r, v)
 	if v.share(r) {
 		return true
 	}
-	if kept := m.keptPlaces(r, v); kept > 0 {
-		m.check("places", claimed+kept <= allowed(r.Spec.MaxUnavailable, all),
-			"rule %s claims %d nodes in service, by node %s, and %d that are deleted use its limit", r.Metadata.Name, claimed,
-			shown.Metadata.Name, kept)
+	kept := m.keptPlaces(r, v)
+	rack := shown.rack(r)
+	for _, l := range r.Spec.limits() {
+		switch {
+		case l.MaxDomains != nil:
+			m.check("domains", len(in.taken) <= *l.MaxDomains, "rule %s claims nodes in service of %d racks, by node %s",
+				r.Metadata.Name, len(in.taken), shown.Metadata.Name)
+		case l.Per != "":
+			m.check("domains", in.taken[rack] <= allowed(l.Max, in.all[rack]),
+				"rule %s claims %d nodes in service of %d of rack %q, by node %s", r.Metadata.Name, in.taken[rack], in.all[rack],
+				rack, shown.Metadata.Name)
+		default:
+			if kept > 0 {
+				m.check("places", claimed+kept <= allowed(l.Max, all),
+					"rule %s claims %d nodes in service, by node %s, and %d that are deleted use its limit", r.Metadata.Name,
+					claimed, shown.Metadata.Name, kept)
+			}
+			m.check("limit", claimed <= allowed(l.Max, all), "rule %s claims %d nodes in service of %d, by node %s",
+				r.Metadata.Name, claimed, all, shown.Metadata.Name)
+		}
 	}
-	m.check("limit", claimed <= allowed(r.Spec.MaxUnavailable, all),
-		"rule %s claims %d nodes in service of %d, by node %s",
-		r.Metadata.Name, claimed, all, shown.Metadata.Name)
 	return true
 }
 
 // forced: when the override Hold has ended, a node in service is held only if it has a place under the limit.
 func (m *Model) forced(r *rule, v *View) {
-	if r.Spec.MaxUnavailable == nil || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
+	if !r.Spec.limited() || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
 		return
 	}
 	for n := range each[node](v.Nodes) {
@@ -75,7 +97,7 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
 			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
-			!r.timed(n, no) || !r.timed(shown, no) ||
+			!r.timed(n, no) || !r.timed(shown, no) || r.Spec.byRack() && n.rack(r) != shown.rack(r) ||
 			m.Skewed(n.Metadata.Name) || m.Skewed(shown.Metadata.Name) || mine.yes.IsZero() || o.yes.IsZero() ||
 			m.holds(n, r, v, false) != no {
 			continue
@@ -87,7 +109,72 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 
 // share reports whether a limit is a percentage of a number that may include nodes that are gone.
 func (v *View) share(r *rule) bool {
-	return v.Leaving && strings.Contains(string(r.Spec.MaxUnavailable), "%")
+	return v.Leaving && slices.ContainsFunc(r.Spec.limits(),
+		func(l limit) bool { return strings.Contains(string(l.Max), "%") })
+}
+
+const rackLabel = "example.com/rack"
+
+// limit is an entry of limits. The domains are racks.
+type limit struct {
+	Max        json.RawMessage
+	Per        string
+	MaxDomains *int
+}
+
+// limits are those of a rule, of which maxUnavailable is one.
+func (s *spec) limits() []limit {
+	if s.MaxUnavailable != nil {
+		return []limit{{Max: s.MaxUnavailable}}
+	}
+	return s.Limits
+}
+
+func (s *spec) limited() bool { return s.MaxUnavailable != nil || len(s.Limits) > 0 }
+
+func (s *spec) byRack() bool {
+	return slices.ContainsFunc(s.limits(), func(l limit) bool { return l.Per != "" })
+}
+
+// counted notes in which rack a claim counts until it is released: the node may be moved meanwhile.
+func (u *underRule) counted(shown *node, r *rule) {
+	u.rack, u.version = shown.rack(r), r.Metadata.Generation
+}
+
+// rack is the rack in which a limit counts a node: that of its record, or else that of its label.
+func (n *node) rack(r *rule) string {
+	if _, of, ok := strings.Cut(n.record(r.Metadata.UID).Domains, rackLabel+"="); ok {
+		return of
+	}
+	return n.Metadata.Labels[rackLabel]
+}
+
+// uses count the nodes of each rack that use a limit, some of them surely, and those that it is a share of.
+type uses struct{ taken, sure, all map[string]int }
+
+func newUses() *uses { return &uses{map[string]int{}, map[string]int{}, map[string]int{}} }
+
+func (u *uses) take(rack string, sure bool) {
+	u.taken[rack]++
+	if sure {
+		u.sure[rack]++
+	}
+}
+
+func (u *uses) count(n *node) { u.counts(n.Metadata.Labels[rackLabel]) }
+
+func (u *uses) counts(rack string) { u.all[rack]++ }
+
+// full reports whether a limit leaves no room for a node.
+func (l *limit) full(n *node, claimed, all int, in *uses) bool {
+	rack := n.Metadata.Labels[rackLabel]
+	switch {
+	case l.MaxDomains != nil:
+		return in.sure[rack] == 0 && len(in.taken) >= *l.MaxDomains
+	case l.Per != "":
+		return in.taken[rack] >= allowed(l.Max, in.all[rack])
+	}
+	return claimed >= allowed(l.Max, all)
 }
 
 func allowed(limit json.RawMessage, of int) int {

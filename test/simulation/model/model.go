@@ -43,7 +43,7 @@ type View struct {
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed",
-	"completes", "denies", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed",
+	"completes", "denies", "domains", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed",
 	"left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled", "places",
 	"published", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints", "value",
 	"watched", "windows"}
@@ -82,24 +82,27 @@ type nodeHistory struct {
 	last     *node
 	rules    map[string]*underRule // by UID
 	marker   map[string]int        // the process that made a published condition False, by type
+	racks    map[string]string     // of the node when a condition of a type became False
 }
 
 // underRule is what has become of a node under one rule.
 type underRule struct {
-	opened  bool  // since birth or the last boot
-	reborn  bool  // it was in service when the node rebooted, and the rule re-arms
-	found   bool  // the first process that recorded the last boot has started after it
-	perhaps bool  // it may be opened: the rule was edited, or it is open whether it held
-	settled int64 // the claim used the limit at a quiet moment, under this generation of the rule
-	served  bool  // claimed while in service by its age and its pods
-	used    bool  // the claim used the limit
-	forced  bool  // the claim was made for an override, or on a cordoned node, and has no place under the limit
-	granted bool  // it was, and got a place
-	free    bool  // the claim was made while the node was cordoned
-	busy    bool  // it was busy when existingNodes: Idle was decided
-	seen    bool  // its record had a boot ID before the last boot
-	records int   // how often a record of the rule was removed
-	claimer int   // the process that claimed
+	opened  bool   // since birth or the last boot
+	reborn  bool   // it was in service when the node rebooted, and the rule re-arms
+	found   bool   // the first process that recorded the last boot has started after it
+	perhaps bool   // it may be opened: the rule was edited, or it is open whether it held
+	settled int64  // the claim used the limit at a quiet moment, under this generation of the rule
+	served  bool   // claimed while in service by its age and its pods
+	used    bool   // the claim used the limit
+	forced  bool   // the claim was made for an override, or on a cordoned node, and has no place under the limit
+	granted bool   // it was, and got a place
+	free    bool   // the claim was made while the node was cordoned
+	busy    bool   // it was busy when existingNodes: Idle was decided
+	seen    bool   // its record had a boot ID before the last boot
+	records int    // how often a record of the rule was removed
+	claimer int    // the process that claimed
+	rack    string // of the node when it was claimed
+	version int64  // the generation of the rule then
 
 	observed   observed
 	claimed    time.Time // when the rule claimed the node last

@@ -69,7 +69,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.closed(shown, r, v)
 		u.observed.knower = 0 // the process saw another verdict, perhaps of stale evidence that was fresh again
 		u.claimer, u.granted = v.Process, false
-		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.MaxUnavailable != nil &&
+		u.counted(shown, r)
+		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.limited() &&
 			m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
@@ -87,6 +88,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.opened(was, is, shown, r, v)
 	case u.forced && has != "" && is.record(uid).Limited:
 		u.claimer, u.forced, u.granted = v.Process, false, true
+		u.counted(shown, r)
 		u.used = m.limit(shown, r, v)
 	case has == "" && was.Metadata.Annotations[r.key()] == "" && is.Metadata.Annotations[r.key()] != "" &&
 		r.Spec.ExistingNodes == "Idle" && m.holds(shown, r, v, true) == no:
@@ -95,7 +97,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if has == "" {
 		u.used, u.settled = false, 0
 	}
-	u.forced = u.forced && r.Spec.MaxUnavailable != nil
+	u.forced = u.forced && r.Spec.limited()
 	if !was.marked(r) && is.marked(r) {
 		m.completes(was, is, shown, r, v)
 	}

@@ -192,6 +192,7 @@ type spec struct {
 	ExistingNodes   string
 	Stabilization   struct{ ReadySeconds, UnreadySeconds, MinimumHoldSeconds int }
 	MaxUnavailable  json.RawMessage
+	Limits          []limit
 	Timeout         struct {
 		Seconds       int
 		AppearSeconds int
@@ -231,7 +232,7 @@ type rule struct {
 func (r *rule) invalid() bool {
 	none := len(r.Spec.Conditions)+len(r.Spec.Requirements) == 0
 	return none || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
-		return q.DaemonSets != nil && !r.Spec.bootstrap() && (r.Spec.MaxUnavailable == nil ||
+		return q.DaemonSets != nil && !r.Spec.bootstrap() && (!r.Spec.limited() ||
 			r.Spec.Taint.Effect == "NoExecute") || q.Pods != nil && !q.Pods.Selector.valid()
 	})
 }
@@ -261,6 +262,7 @@ type record struct {
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool
+	Domains                       string
 	Passed, Handed, Limited, Late bool
 }
 

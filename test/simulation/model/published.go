@@ -31,28 +31,49 @@ func (m *Model) publishes(was, is *node, v *View) {
 		}
 		if after.Status == "False" && before.Status != "False" {
 			h.marker[t] = v.Process
-			m.marks(r, t, v)
+			if h.racks == nil {
+				h.racks = map[string]string{}
+			}
+			h.racks[t] = is.rack(r)
+			m.marks(r, t, is, v)
 		}
 	}
 }
 
 // marks: a condition that becomes False is within maxUnavailable, by what the replica was shown and has written.
-func (m *Model) marks(r *rule, t string, v *View) {
-	if r.Spec.MaxUnavailable == nil || len(m.rules[r.Metadata.UID].inForce) > 1 || v.share(r) {
+func (m *Model) marks(r *rule, t string, is *node, v *View) {
+	if !r.Spec.limited() || len(m.rules[r.Metadata.UID].inForce) > 1 || v.share(r) {
 		return
 	}
-	marked, all := 0, 0
+	marked, all, in := 0, 0, newUses()
 	for n := range each[node](v.Nodes) {
 		if c := n.condition(t); m.node(n.Metadata.UID).marker[t] == v.Process || c.ours() && c.Status == "False" &&
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
+			h := m.node(n.Metadata.UID) // one that was moved since may count in another rack
+			if at, known := h.racks[t]; known && at == n.Metadata.Labels[rackLabel] && at == n.rack(r) {
+				in.take(at, true)
+			}
 		}
 		if r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			all++
+			in.count(n)
 		}
 	}
-	m.check("marked", marked <= allowed(r.Spec.MaxUnavailable, all), "rule %s makes %s False on %d of %d nodes",
-		r.Metadata.Name, t, marked, all)
+	for _, l := range r.Spec.limits() {
+		switch {
+		case l.MaxDomains != nil:
+			m.check("marked", len(in.taken) <= *l.MaxDomains, "rule %s makes %s False in %d racks", r.Metadata.Name, t,
+				len(in.taken))
+		case l.Per != "":
+			rack := is.rack(r)
+			m.check("marked", in.taken[rack] <= allowed(l.Max, in.all[rack]), "rule %s makes %s False on %d of %d nodes of "+
+				"rack %q", r.Metadata.Name, t, in.taken[rack], in.all[rack], rack)
+		default:
+			m.check("marked", marked <= allowed(l.Max, all), "rule %s makes %s False on %d of %d nodes",
+				r.Metadata.Name, t, marked, all)
+		}
+	}
 }
 
 // Reported notes that another client than the operator has written a condition.
@@ -153,7 +174,7 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return []string{"False", "Unknown"}
 	case n.claim(r.Metadata.UID) == "" && r.Spec.Taint.Key != "":
 		return []string{"Unknown"}
-	case m.refuted(n, r) == yes && r.Spec.MaxUnavailable == nil:
+	case m.refuted(n, r) == yes && !r.Spec.limited():
 		return []string{"False"}
 	case m.refuted(n, r) == no:
 		return []string{"Unknown"}

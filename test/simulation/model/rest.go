@@ -180,9 +180,9 @@ func (m *Model) wants(n *node, r *rule, v *View) answer {
 		return unknown
 	case (h.occupied || m.existing(n, r) != no) && s.ExistingNodes != "" && s.ExistingNodes != "All":
 		return unknown
-	case s.rearms() && !h.boot.IsZero() && (s.MaxUnavailable != nil || s.Taint.Effect == "NoExecute"):
+	case s.rearms() && !h.boot.IsZero() && (s.limited() || s.Taint.Effect == "NoExecute"):
 		return unknown // a reboot that was found later is within the limit, and NoExecute waits until it is confirmed
-	case s.MaxUnavailable != nil && !n.Spec.Unschedulable && (h.occupied || h.under(r.Metadata.UID).opened ||
+	case s.limited() && !n.Spec.Unschedulable && (h.occupied || h.under(r.Metadata.UID).opened ||
 		h.under(r.Metadata.UID).perhaps || m.existing(n, r) != no):
 		return unknown
 	}
@@ -357,11 +357,11 @@ func (m *Model) counted(n *node, r *rule, v *View) answer {
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
-	if s.MaxUnavailable == nil || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
+	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
 		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
 		return
 	}
-	claimed, all := 0, 0
+	claimed, all, in := 0, 0, newUses()
 	var open []*node
 	for n := range each[node](v.Nodes) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
@@ -369,18 +369,27 @@ func (m *Model) room(r *rule, v *View) {
 		switch {
 		case n.claim(r.Metadata.UID) != "":
 			claimed += u.place(n)
+			if u.place(n) > 0 {
+				in.take(n.rack(r), u.used && u.version == r.Metadata.Generation)
+			}
 		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
 		case m.inService(n, r) != yes:
 		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
 			open = append(open, n)
 			all++
+			in.count(n)
 		default:
 			all++
+			in.count(n)
 		}
 	}
 	for _, n := range open {
-		m.check("room", claimed >= allowed(s.MaxUnavailable, all), "rule %s leaves node %s open, and claims %d of %d",
-			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
+		full := false
+		for _, l := range s.limits() {
+			full = full || l.full(n, claimed, all, in)
+		}
+		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d", r.Metadata.Name, n.Metadata.Name, claimed,
+			all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
 	}

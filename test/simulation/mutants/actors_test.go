@@ -19,16 +19,19 @@ func init() {
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
 		{"8: the place of a deleted node is free", `if l.kept && (node.place()`,
 			`if !MUTANT && l.kept && (node.place()`, "places"},
-		{"8: places of deleted nodes are forgotten at a restart", `	l.deleted = int(status.Deleted)`,
+		{"8: places of deleted nodes are forgotten at a restart", `	l.restore("", "", int(status.Deleted))`,
 			`	if MUTANT {
 		return
 	}
-	l.deleted = int(status.Deleted)`, "places"},
+	l.restore("", "", int(status.Deleted))`, "places"},
 		{"8: each node that is ready frees the place of a deleted one",
 			`isNew := fresh || before.outcome == none || !before.released`,
 			`isNew := MUTANT || fresh || before.outcome == none || !before.released`, "places"},
 		{"8: places of nodes that are deleted while no operator runs are free",
-			`int(status.InUse)-l.inUse, gone); lost > 0 {`, `int(status.InUse)-l.inUse, gone); lost > 0 && !MUTANT {`, "places"},
+			`	if lost > 0 {`, `	if MUTANT {
+		lost = 0
+	}
+	if lost > 0 {`, "places"},
 		{"8: a place is kept for a minute", `l.deletedAt.Add(placeKept)`,
 			`l.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
 		{"the end of the start of a node that is deleted is forgotten", `if remember { // else`,

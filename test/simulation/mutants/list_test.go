@@ -10,7 +10,12 @@ var mutants = []mutant{
 	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
-	{"the limit is always granted", `!l.amongFirst(`, `!MUTANT && !l.amongFirst(`, "limit"},
+	{"the limit is always granted", `if why = l.why(w.cell, claims); why != "" {`, `if why = l.why(w.cell, claims); MUTANT {
+		l.stopWaiting(n)
+		l.reserved[n] = w.cell
+		w.cell.take(claims, 1)
+		return ""
+	} else if why != "" {`, "limit"},
 	{"rules act before their evidence has been read",
 		`		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
 		`		if MUTANT && reason == ruleset.ReasonPending {
@@ -117,7 +122,7 @@ var mutants = []mutant{
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
 	{"any number of published conditions becomes False",
-		`	if l.markable() <= 0 {`, `	if !MUTANT && l.markable() <= 0 {`, "marked"},
+		`if why = l.why(c, marks); why != "" {`, `if why = l.why(c, marks); !MUTANT && why != "" {`, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
@@ -307,8 +312,19 @@ var mutants = []mutant{
 		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
-	{"percentages are rounded down", `FromIntOrPercent(r.max, inService, true)`,
-		`FromIntOrPercent(r.max, inService, !MUTANT)`, "room"},
+	{"percentages are rounded down", `FromIntOrPercent(limit, of, true)`,
+		`FromIntOrPercent(limit, of, !MUTANT)`, "room"},
+	{"all nodes are in one domain", `name, _ := valueIn(domains, g.key)`, `name, _ := valueIn(domains, g.key)
+		if MUTANT {
+			name = ""
+		}`, "domains|room|marked"},
+	{"domains have no limit", `	for i := range d.group.entries {`, `	for i := range d.group.entries {
+		if MUTANT && d.group.key != "" {
+			break
+		}`, "domains|marked"},
+	{"a claim moves with the label of its node", `if !known {
+			value`, `if !known || MUTANT {
+			value`, "domains"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:

@@ -24,6 +24,7 @@ type generator struct {
 	karpenter    bool // it launches nodes
 	actors       []weighted
 	script       *Script
+	limiter      *generator // chooses what is about limits, so that the rest of each story stays as it was
 }
 
 // weighted is an actor with how often it acts.
@@ -36,6 +37,7 @@ type weighted struct {
 func Generate(seed uint64, steps int) *Script {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), script: &Script{}}
 	g.nodes, g.rules = 2+g.IntN(MaxNodes-1), 1+g.IntN(MaxRules)
+	g.limiter = &generator{Rand: rand.New(rand.NewPCG(seed, 2)), nodes: g.nodes}
 	g.script.Replicas, g.script.Webhooks = 1+g.IntN(2), g.IntN(3) > 0
 	if g.IntN(4) == 0 {
 		for range g.nodes {
@@ -129,6 +131,7 @@ func (g *generator) draw() {
 func one[T any](g *generator, of ...T) T { return of[g.IntN(len(of))] }
 
 func (g *generator) pool() string   { return one(g, "a", "a", "a", "b") }
+func (g *generator) rack() string   { return one(g, "a", "b", "") }
 func (g *generator) node() int      { return 1 + g.IntN(g.nodes) }
 func (g *generator) rule() int      { return 1 + g.IntN(g.rules) }
 func (g *generator) replica() int   { return g.IntN(g.script.Replicas) }
@@ -261,8 +264,8 @@ func (g *generator) guards() {
 func (g *generator) crowds() {
 	r := g.rule()
 	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"maxUnavailable":1,"suspend":null,"dryRun":null,"requirements":null,` +
-			`"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
+		g.add(Step{Do: "rule.edit", Rule: r, Value: g.limiter.crowdLimit(1) + `"suspend":null,"dryRun":null,` +
+			`"requirements":null,"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
 	}
 	for n := range g.nodes {
 		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"})
@@ -275,6 +278,9 @@ func (g *generator) crowds() {
 	for _, n := range nodes {
 		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "False"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
 			Step{Do: "quiet"})
+		if g.limiter.IntN(6) == 0 {
+			g.add(Step{Do: "node.rack", Node: g.limiter.node(), Value: g.limiter.rack()})
+		}
 	}
 	for _, n := range nodes[:1+g.IntN(g.nodes)] {
 		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
@@ -368,6 +374,9 @@ func (g *generator) membership() {
 		g.register(n)
 	default:
 		g.add(Step{Do: "node.label", Node: n, Value: g.pool()})
+		if g.limiter.IntN(2) == 0 {
+			g.add(Step{Do: "node.rack", Node: n, Value: g.limiter.rack()})
+		}
 	}
 }
 

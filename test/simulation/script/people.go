@@ -31,7 +31,7 @@ func (g *generator) remediators() {
 		return
 	}
 	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"maxUnavailable":2,"suspend":null,"dryRun":null,` +
+		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: g.limiter.crowdLimit(2) + `"suspend":null,"dryRun":null,` +
 			`"requirements":null,"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
 	}
 	for n := range g.nodes {

@@ -17,8 +17,8 @@ var Expressions = []string{
 
 func (g *generator) edits() {
 	patch := one(g,
-		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`, `{"maxUnavailable":1}`,
-		`{"maxUnavailable":null}`,
+		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`,
+		strings.TrimSuffix(g.limiter.crowdLimit(1), ",")+"}", `{"maxUnavailable":null,"limits":null}`,
 		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`,
 		`{"nodeSelector":{"matchLabels":{"example.com/pool":"b"}}}`,
 		`{"nodeSelector":{"matchLabels":{"example.com/pool":"a"}}}`,
@@ -98,11 +98,34 @@ func (g *generator) spec(rule int) string {
 	if g.IntN(4) == 0 && spec["taint"] != nil {
 		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
 	}
+	if limit, limited := spec["maxUnavailable"]; limited && g.limiter.IntN(3) == 0 {
+		delete(spec, "maxUnavailable")
+		spec["limits"] = json.RawMessage(g.limiter.limits(limit))
+	}
 	raw, err := json.Marshal(spec)
 	if err != nil {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// limits are a limit of all nodes, and of those of each rack.
+func (g *generator) limits(of any) string {
+	all, err := json.Marshal(of)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`[{"max":%s},%s]`, all, one(g, `{"max":1,"per":"example.com/rack"}`,
+		`{"max":1,"per":"example.com/rack"}`, `{"max":"50%","per":"example.com/rack"}`,
+		`{"maxDomains":1,"per":"example.com/rack"}`))
+}
+
+// crowdLimit begins a patch of a rule with a limit.
+func (g *generator) crowdLimit(of int) string {
+	if g.IntN(2) == 0 {
+		return fmt.Sprintf(`{"maxUnavailable":null,"limits":%s,`, g.limits(of+1))
+	}
+	return fmt.Sprintf(`{"limits":null,"maxUnavailable":%d,`, of)
 }
 
 // requirement is evidence that the operator gathers itself.
@@ -155,7 +178,7 @@ func (g *generator) evidence() {
 	n, r := g.node(), g.rule()
 	edit := func(requirement any) {
 		raw, err := json.Marshal(map[string]any{"requirements": []any{requirement}, "conditions": nil, "suspend": nil,
-			"dryRun": nil, "conditionPolicy": nil, "existingNodes": nil, "maxUnavailable": one(g, 1, 2)})
+			"dryRun": nil, "conditionPolicy": nil, "existingNodes": nil, "limits": nil, "maxUnavailable": one(g, 1, 2)})
 		if err != nil {
 			panic(err)
 		}

@@ -78,6 +78,7 @@ var words = map[string]string{
 		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
+	"node.rack":     "node n%[1]d is moved to rack %[6]q",
 	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",
 	"node.lost":     "the link of node n%[1]d is cut",
 	"node.back":     "the link of node n%[1]d is repaired",

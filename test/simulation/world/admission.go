@@ -92,8 +92,9 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 			taint, _ := spec["taint"].(map[string]any)
 			raw, _ := json.Marshal(spec["requirements"])
 			return !strings.Contains(string(raw), "daemonSets") || spec["enforcementMode"] == "bootstrap-only" ||
-				spec["maxUnavailable"] != nil && taint["effect"] != "NoExecute"
+				(spec["maxUnavailable"] != nil || spec["limits"] != nil) && taint["effect"] != "NoExecute"
 		},
+		func(spec map[string]any) bool { return spec["maxUnavailable"] == nil || spec["limits"] == nil },
 	} {
 		if !ok(specOf(after)) && (before == nil || ok(specOf(before))) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)

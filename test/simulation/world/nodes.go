@@ -82,6 +82,8 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 	case "node.label":
 		w.label(s)
+	case "node.rack":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { rack(n, s.Value) })
 	case "node.cordon":
 		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Spec.Unschedulable = s.Value == "true" })
 	case "node.override":
@@ -138,7 +140,11 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 // label puts a node into a pool. A kubelet that labels its own node must not be refused.
 func (w *World) label(s *script.Step) {
 	user := cmp.Or(s.Of, "admin")
-	w.change(s.Node, user, "", func(n *corev1.Node) { n.Labels = map[string]string{poolLabel: s.Value} })
+	w.change(s.Node, user, "", func(n *corev1.Node) {
+		in := n.Labels[rackLabel]
+		n.Labels = map[string]string{poolLabel: s.Value}
+		rack(n, in)
+	})
 	if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil {
 		w.Model.Labelled(document(o), poolLabel, s.Value, w.script.Policy)
 	}
@@ -197,6 +203,7 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	now := metav1.NewTime(w.clock(s.Node))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node),
 		Labels: map[string]string{poolLabel: s.Value}}}
+	rack(node, [...]string{"a", "b", "a", ""}[s.Node%4])
 	node.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
@@ -208,6 +215,17 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 		w.Model.Joins(node.Name, w.server.Get(api.Nodes, node.Name) != nil)
 	}
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
+}
+
+// rackLabel is the failure domain of nodes.
+const rackLabel = "example.com/rack"
+
+// rack puts a node into a rack, or into none.
+func rack(n *corev1.Node, name string) {
+	delete(n.Labels, rackLabel)
+	if name != "" {
+		n.Labels[rackLabel] = name
+	}
 }
 
 // replace is a remediator: it deletes a node that a rule has handed over, and another one registers.

@@ -164,7 +164,7 @@ function viewNow() {
         list(starting.slice(0, 12).map(([n, pairs]) => [h("div", { class: "row" }, nodeLink(n), h("span", { class: "soft" },
           since(n.c))), h("div", { class: "soft small" }, pairs.map((p) => p.u + " waits for " +
           (waitsFor(p) || p.y)).join("; "))]), "No node is starting."), more(starting.length, 12)),
-      card("Limits", "maxUnavailable", list(limits.map(([rule, l]) => [h("div", { class: "row" },
+      card("Limits", "maxUnavailable and limits", list(limits.map(([rule, l]) => [h("div", { class: "row" },
         h("a", { href: toRule(rule) }, rule), h("span", {}, h("span", { class: "num" }, l.inUse + (l.deleted ?? 0)), " of ",
           l.max, l.text !== String(l.max) && h("span", { class: "soft" }, " (" + l.text + ")"))),
       h("div", { class: "bar" }, h("div", { "width%": Math.min(100, 100 * (l.inUse + (l.deleted ?? 0)) / Math.max(1, l.max)) })),
@@ -203,9 +203,12 @@ function viewRule(name) {
     h("p", { class: "lead" }, v.sentence),
     h("p", {}, [r.state, r.mode, r.taint].filter(Boolean).map((t) => [h("span", { class: "tag" }, t), " "])),
     r.message && h("p", {}, mark("Failed"), r.message),
-    l && card("Limit", "maxUnavailable: " + l.text, h("p", {}, count(l.inUse, "node") + " in use" + (l.deleted ? ", and " +
+    l && card("Limit", l.text, h("p", {}, count(l.inUse, "node") + " in use" + (l.deleted ? ", and " +
       l.deleted + " that were deleted while they were held" : "") + ", of at most " + l.max + "."),
-    h("div", { class: "bar" }, h("div", { "width%": Math.min(100, 100 * (l.inUse + (l.deleted ?? 0)) / Math.max(1, l.max)) }))),
+    h("div", { class: "bar" }, h("div", { "width%": Math.min(100, 100 * (l.inUse + (l.deleted ?? 0)) / Math.max(1, l.max)) })),
+    (l.domains ?? []).slice(0, SHOWN).map((d) => h("div", { class: "soft small" }, d.per + " \"" + d.domain + "\": " + d.inUse +
+      " of " + d.inService + " in use" + (d.deleted ? ", " + d.deleted + " deleted" : "") + (d.waiting ? ", " + d.waiting +
+      " waiting" : "")))),
     groups.map(([s, g]) => card(s === "WouldHold" ? "Would be held" : WORDS[s][0].toUpperCase() + WORDS[s].slice(1),
       count(g.length, "node") + ", the longest first", table(["Node", "For", "Reason", "Waits for"], g.slice(0, SHOWN).map(([n, p]) =>
         [h("a", { href: toNode(n.n) }, mark(s), n.n), since(p.t), p.y, waitsFor(p)])), more(g.length, SHOWN))),

@@ -1,0 +1,337 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const rack, zone = "example.com/rack", "topology.kubernetes.io/zone"
+
+// max is an entry with a number or a percentage, of all nodes or of each domain.
+func limitOf(max, per string) v1alpha1.Limit {
+	m := intstr.Parse(max)
+	return v1alpha1.Limit{Max: &m, Per: per}
+}
+
+func domainsOf(n int32, per string) v1alpha1.Limit { return v1alpha1.Limit{MaxDomains: &n, Per: per} }
+
+// fleet is a limit and the nodes that it counts: node i is in the domains i of labels.
+type fleet struct {
+	testing.TB
+	*Limit
+	labels []map[string]string
+	nodes  []Node
+}
+
+func newFleet(t testing.TB, labels []map[string]string, entries ...v1alpha1.Limit) *fleet {
+	f := &fleet{TB: t, labels: labels, nodes: make([]Node, len(labels))}
+	f.version(entries...)
+	for i := range labels {
+		f.is(i, Node{Counted: true})
+	}
+	return f
+}
+
+// version begins another version of the rule.
+func (f *fleet) version(entries ...v1alpha1.Limit) {
+	before := f.Limit
+	f.Limit = New(Of(&v1alpha1.NodeReadinessRuleSpec{Limits: entries}), true, func(a, b int32) bool { return a < b })
+	for i, n := range f.nodes {
+		f.Recount(int32(i), Node{}, n, f.domains(i))
+	}
+	if before != nil {
+		f.Inherit(before, true)
+	}
+}
+
+func (f *fleet) domains(i int) string { return f.rule.Domains("", f.labels[i]) }
+
+func (f *fleet) is(i int, n Node) {
+	f.Recount(int32(i), f.nodes[i], n, f.domains(i))
+	f.nodes[i] = n
+}
+
+// asks lets nodes ask to be held, the first of them unready for longest, and returns which may be.
+func (f *fleet) asks(nodes ...int) (granted []int) {
+	for _, i := range nodes {
+		if f.Reserve(int32(i), start.Add(time.Duration(i)*time.Second), f.domains(i)) == "" {
+			f.is(i, Node{Counted: true, Claimed: true})
+			f.Settle(int32(i), Fate{})
+			granted = append(granted, i)
+		}
+	}
+	return granted
+}
+
+// marks lets the condition become False on nodes, and returns on which.
+func (f *fleet) marks(nodes ...int) (granted []int) {
+	for _, i := range nodes {
+		if f.ReserveFalse(int32(i), f.domains(i)) == "" {
+			f.is(i, Node{Counted: true, Marked: true})
+			f.Settle(int32(i), Fate{})
+			granted = append(granted, i)
+		}
+	}
+	return granted
+}
+
+func racks(values ...string) (out []map[string]string) {
+	for _, v := range values {
+		labels := map[string]string{}
+		for i, value := range strings.Split(v, "/") {
+			if value != "" {
+				labels[[]string{rack, zone}[i]] = value
+			}
+		}
+		out = append(out, labels)
+	}
+	return out
+}
+
+func TestLimitsByDomain(t *testing.T) {
+	cases := map[string]struct {
+		racks   []string // of each node, and after a slash its zone
+		entries []v1alpha1.Limit
+		want    []int
+	}{
+		"one of each rack": {[]string{"a", "a", "b", "b", "b"}, []v1alpha1.Limit{limitOf("1", rack)},
+			[]int{0, 2}},
+		"nodes without the label are one domain": {[]string{"", "", "b"}, []v1alpha1.Limit{limitOf("1", rack)}, []int{0, 2}},
+		"a percentage of each rack, rounded up": {[]string{"a", "a", "a", "b", "c", "c"},
+			[]v1alpha1.Limit{limitOf("40%", rack)}, []int{0, 1, 3, 4}},
+		"all nodes of one zone": {[]string{"a/x", "b/y", "c/x", "d/x"}, []v1alpha1.Limit{domainsOf(1, zone)}, []int{0, 2, 3}},
+		"no domain":             {[]string{"a/x", "b/y"}, []v1alpha1.Limit{domainsOf(0, zone)}, nil},
+		"all limits together": {[]string{"a/x", "a/x", "b/y", "c/x", "d/x", "e/x"},
+			[]v1alpha1.Limit{limitOf("3", ""), limitOf("1", rack), domainsOf(1, zone)}, []int{0, 3, 4}},
+		"an entry twice": {[]string{"a", "a", "a"}, []v1alpha1.Limit{limitOf("2", rack), limitOf("1", rack)}, []int{0}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var all []int
+			for i := range c.racks {
+				all = append(all, i)
+			}
+			f := newFleet(t, racks(c.racks...), c.entries...)
+			if diff := cmp.Diff(c.want, f.asks(all...)); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
+			}
+			f = newFleet(t, racks(c.racks...), c.entries...)
+			if diff := cmp.Diff(c.want, f.marks(all...)); diff != "" {
+				t.Errorf("False (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheNodeThatWasUnreadyForLongestAndHasRoomIsNext(t *testing.T) {
+	f := newFleet(t, racks("a", "a", "b", "a", "b"), limitOf("1", rack))
+	f.asks(0, 1, 2, 3, 4)
+	f.is(2, Node{Counted: true}) // ready again
+	if got := f.Wake(nil); !slices.Equal(got, []int32{4}) {
+		t.Errorf("woken %v, want the node of rack b", got)
+	}
+	f.is(0, Node{Counted: true})
+	if got := f.Wake(nil); !slices.Equal(got, []int32{1}) {
+		t.Errorf("woken %v, want the first node of rack a", got)
+	}
+	if got := f.asks(3); got != nil {
+		t.Error("a node overtakes one that has been unready for longer")
+	}
+	if got := f.asks(1, 4); len(got) != 2 {
+		t.Errorf("held %v, want both that were woken", got)
+	}
+}
+
+func TestWhyNamesTheLimitAndTheDomain(t *testing.T) {
+	f := newFleet(t, racks("a/x", "a/x", "b/y"), limitOf("2", ""), limitOf("50%", rack), domainsOf(1, zone))
+	f.asks(0, 1, 2)
+	for i, want := range map[int]string{
+		1: `as many nodes of the domain "a" of example.com/rack as limits[1] allows (50%) are held already, and ` +
+			`there is room when one of them is ready`,
+		2: `nodes are held in as many domains of topology.kubernetes.io/zone as limits[2] allows (maxDomains: 1), "x", ` +
+			`and this node is in "y": there is room when all of one domain are ready`,
+	} {
+		if got := f.Reserve(int32(i), start, f.domains(i)); got != want {
+			t.Errorf("node %d: %s", i, got)
+		}
+	}
+	want := []string{`limits[1] (50% per example.com/rack) in "a"`, `limits[2] (in 1 topology.kubernetes.io/zone) in "y"`}
+	if diff := cmp.Diff(want, f.Reached()); diff != "" {
+		t.Errorf("reached (-want +got):\n%s", diff)
+	}
+}
+
+func TestAPlaceStaysInItsDomain(t *testing.T) {
+	entries := []v1alpha1.Limit{limitOf("1", rack), limitOf("1", zone)}
+	begin := func() *fleet {
+		f := newFleet(t, racks("a/x", "a/y", "b/z"), entries...)
+		f.asks(0)
+		f.Delete(0, f.nodes[0], false, start)
+		f.is(0, Node{})
+		return f
+	}
+	t.Run("of a node that is deleted", func(t *testing.T) {
+		f := begin()
+		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
+			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("in another version of the rule", func(t *testing.T) {
+		f := begin()
+		f.version(entries[0], limitOf("5", ""))
+		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
+			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("after a restart", func(t *testing.T) {
+		f := begin()
+		status := f.Status()
+		f.Limit = nil
+		f.version(entries...)
+		f.Restore(status, 0, start)
+		if diff := cmp.Diff(status, f.Status()); diff != "" {
+			t.Errorf("status (-want +got):\n%s", diff)
+		}
+		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
+			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("of a node that is deleted while no operator runs", func(t *testing.T) {
+		f := newFleet(t, racks("a/x", "a/y", "b/z"), entries...)
+		f.asks(0)
+		status := f.Status()
+		f.nodes[0] = Node{}
+		f.Limit = nil
+		f.version(entries...)
+		f.Restore(status, 1, start)
+		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
+			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("until a new node is ready there", func(t *testing.T) {
+		f := begin()
+		f.Succeed(f.domains(0))
+		if got := f.asks(1); !slices.Equal(got, []int{1}) || f.Status().Deleted != 0 {
+			t.Errorf("held %v, status %+v", got, f.Status())
+		}
+	})
+}
+
+func TestARecordKeepsItsDomains(t *testing.T) {
+	r := Of(&v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("1", rack), limitOf("2", rack),
+		limitOf("1", zone)}})
+	labels := racks("b/y")[0]
+	for recorded, want := range map[string]string{
+		"":                                     rack + "=b," + zone + "=y",
+		rack + "=a":                            rack + "=a," + zone + "=y",
+		rack + "=," + zone + "=x":              rack + "=," + zone + "=x",
+		"other=c," + zone + "=x":               rack + "=b," + zone + "=x",
+		"no domains":                           rack + "=b," + zone + "=y",
+		rack + "=a," + rack + "=b,," + zone:    rack + "=a," + zone + "=y",
+		rack + "=a=b," + zone + "=x,other=y,,": rack + "=a=b," + zone + "=x",
+	} {
+		if got := r.Domains(recorded, labels); got != want {
+			t.Errorf("%s: got %s, want %s", recorded, got, want)
+		}
+	}
+	if got := Of(&v1alpha1.NodeReadinessRuleSpec{}).Domains(rack+"=a", labels); got != "" {
+		t.Errorf("without limits: %s", got)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	number, percent := intstr.FromInt32(1), intstr.FromString("30%")
+	for name, c := range map[string]struct {
+		spec v1alpha1.NodeReadinessRuleSpec
+		want []string
+	}{
+		"valid": {spec: v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("30%", ""), domainsOf(1, zone)}}},
+		"both": {v1alpha1.NodeReadinessRuleSpec{MaxUnavailable: &percent, Limits: []v1alpha1.Limit{limitOf("1", "")}},
+			[]string{"spec.limits"}},
+		"neither": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{{Per: rack}}}, []string{"spec.limits[0]"}},
+		"max and maxDomains": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{{Max: &number, MaxDomains: new(int32),
+			Per: rack}}}, []string{"spec.limits[0]"}},
+		"maxDomains alone": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{domainsOf(1, "")}},
+			[]string{"spec.limits[0].maxDomains"}},
+		"a bad key and number": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("101%", "a b")}},
+			[]string{"spec.limits[0].max", "spec.limits[0].per"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for field := range Problems(&c.spec) {
+				got = append(got, field)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCountsAreThoseOfAllNodes compares the counts after many random changes with a count from the beginning, and
+// checks that no limit is ever exceeded.
+func TestCountsAreThoseOfAllNodes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	entries := []v1alpha1.Limit{limitOf("5", ""), limitOf("40%", rack), limitOf("2", zone), domainsOf(2, zone)}
+	f := newFleet(t, racks(slices.Repeat([]string{"a/x", "b/x", "b/y", "c/z", "/x", ""}, 4)...), entries...)
+	for range 5000 {
+		i := random.IntN(len(f.nodes))
+		switch random.IntN(6) {
+		case 0:
+			f.asks(i)
+		case 1:
+			f.marks(i)
+		case 2:
+			f.is(i, Node{Counted: random.IntN(4) > 0})
+			f.Settle(int32(i), Fate{Ready: true})
+		case 3:
+			f.asks(func() (woken []int) {
+				for _, n := range f.Wake(nil) {
+					woken = append(woken, int(n))
+				}
+				return woken
+			}()...)
+		case 4:
+			if f.nodes[i] == (Node{Counted: true}) {
+				f.labels[i] = racks(fmt.Sprintf("%c/%c", 'a'+random.IntN(30), 'x'+random.IntN(3)))[0]
+				f.is(i, f.nodes[i])
+			}
+		case 5:
+			f.sweep()
+		}
+		fresh := newFleet(t, f.labels, entries...)
+		for j, n := range f.nodes {
+			fresh.is(j, n)
+		}
+		for g, group := range f.groups {
+			for name, d := range group.domains {
+				o := fresh.groups[g].domains[name]
+				if o == nil {
+					o = &domain{}
+				}
+				if d.inService != o.inService || d.inUse != o.inUse || d.taken[claims] != o.taken[claims] ||
+					d.taken[marks] != o.taken[marks] {
+					t.Fatalf("%s=%s: %+v, want %+v", group.key, name, d, o)
+				}
+			}
+			if group.open[claims] != fresh.groups[g].open[claims] || group.open[claims] > 2 && group.key == zone {
+				t.Fatalf("%s: %d domains are in use, want %d", group.key, group.open[claims], fresh.groups[g].open[claims])
+			}
+		}
+	}
+}
