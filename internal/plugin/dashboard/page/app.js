@@ -74,7 +74,11 @@ function morph(old, fresh) {
     else if (a[i].nodeName !== b[i].nodeName || a[i].nodeName === "CANVAS") a[i].replaceWith(b[i]);
     else {
       for (const { name } of [...a[i].attributes]) if (!b[i].hasAttribute(name)) a[i].removeAttribute(name);
-      for (const { name, value } of b[i].attributes) if (a[i].getAttribute(name) !== value) a[i].setAttribute(name, value);
+      for (const { name, value } of b[i].attributes) {
+        if (a[i].getAttribute(name) === value) continue;
+        if (name === "style") a[i].style.cssText = value; // the policy forbids to set the attribute
+        else a[i].setAttribute(name, value);
+      }
       morph(a[i], b[i]);
     }
   }
@@ -309,6 +313,9 @@ function colours() {
   return Object.fromEntries([...STATES, "ink", "soft", "card", "accent"].map((s) => [s, style.getPropertyValue("--" + s).trim()]));
 }
 
+// topOf returns where an element begins on the page: lines of the banner come and go above it.
+const topOf = (e) => Math.round(e.getBoundingClientRect().top + scrollY);
+
 // lay places all cells: in groups, those with most held nodes first.
 function lay() {
   const box = document.getElementById("board");
@@ -335,7 +342,8 @@ function lay() {
   for (const g of sorted) g.nodes.sort((a, b) => a.n < b.n ? -1 : 1);
   const rem = parseFloat(getComputedStyle(document.documentElement).fontSize), width = box.clientWidth;
   const title = app.group ? 1.9 * rem : 0, gap = app.group ? 0.7 * rem : 0;
-  const room = Math.max(240, innerHeight - box.getBoundingClientRect().top - scrollY - 4.5 * rem);
+  board.top = topOf(box);
+  const room = Math.max(240, innerHeight - board.top - 5.5 * rem);
   const heightAt = (s) => sorted.reduce((sum, g) => sum + title + gap + Math.ceil(g.nodes.length / Math.floor(width / s)) * s, 0);
   let size = 2.4 * rem;
   while (size > 4 && heightAt(size) > room) size -= size > 12 ? 1 : 0.25;
@@ -397,7 +405,7 @@ function drawCell(pen, cell, n) {
 
 // redraw draws the cells that have changed, once each; nodes that come, go or move to another group need a new layout.
 function redraw() {
-  if (!board.canvas?.isConnected) board.layout = true;
+  if (!board.canvas?.isConnected || topOf(board.canvas.parentNode) !== board.top) board.layout = true;
   for (const name of board.dirty) {
     const n = app.nodes.get(name), cell = board.cells.get(name);
     if (!n !== !cell || n && groupOf(n) !== cell.group) board.layout = true;
@@ -577,7 +585,7 @@ async function session() {
 let fetching = false, again = false;
 async function readDetail() {
   const r = app.view;
-  if (r.name !== "node") return;
+  if (r.name !== "node" || app.whole && !app.nodes.has(r.of)) return;
   if (fetching) { again = true; return; }
   fetching = true;
   try {
