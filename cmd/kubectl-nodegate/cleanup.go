@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
@@ -69,6 +70,7 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 		return err
 	}
 	p.nameOverridden(nodes)
+	p.nameListed(ctx, c, set)
 	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool {
 		patch, conditions := leftovers(n, set, p.now())
 		return patch == nil && len(conditions) == 0
@@ -120,6 +122,22 @@ func (p *plugin) nameOverridden(nodes []*corev1.Node) {
 	if len(kept) > 0 {
 		fmt.Fprintf(p.streams.ErrOut, "warning: %s: the annotation %s stays: remove it with kubectl annotate node NODE "+
 			"%[2]s-\n", names(kept), v1alpha1.OverrideAnnotation)
+	}
+}
+
+// nameListed warns if admission goes on to taint new nodes for deleted rules.
+func (p *plugin) nameListed(ctx context.Context, c *input.Cluster, set *ruleset.Set) {
+	object := &admissionv1alpha1.AdmissionRules{}
+	if c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object) != nil {
+		return // there is none, or this user may not read it
+	}
+	for i := range object.Rules {
+		if r := set.Rule(types.UID(object.Rules[i].UID)); r == nil || r.Mode == ruleset.Deleting {
+			fmt.Fprintf(p.streams.ErrOut, "warning: the admission policy, if it is installed, still taints new nodes for the "+
+				"deleted rule %s: run kubectl delete admissionrules %s, and then this command again\n", object.Rules[i].Name,
+				object.Name)
+			return
+		}
 	}
 }
 

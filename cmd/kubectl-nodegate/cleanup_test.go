@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -66,9 +67,16 @@ var _ = Describe("cleanup", func() {
 		onKept = build.WrapNode(onKept).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj() // no operator acts on it
 		Expect(server.Client.Update(ctx, onKept)).To(Succeed())
 		Expect(server.Client.Delete(ctx, deleted)).To(Succeed())
+		listed := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name},
+			Rules: []admissionv1alpha1.AdmissionRule{{Name: "deleted", UID: string(deleted.UID), Since: metav1.Now(), Key: "k",
+				Effect: "NoSchedule", Selector: []admissionv1alpha1.Requirement{{Key: "k", Operator: "Exists"}}}}}
+		Expect(server.Client.Create(ctx, listed)).To(Succeed())
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
+		warning := "still taints new nodes for the deleted rule deleted: run kubectl delete admissionrules nodegate"
+		Expect(err).To(ContainSubstring(warning))
+		Expect(server.Client.Delete(ctx, listed)).To(Succeed())
 		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules, " +
 			"and overrides that have ended, from 3 nodes (deleted, ended, gone).\nRemoves the finalizer of 1 deleted rule.\n"))
 		Expect(err).To(ContainSubstring("warning: node kept: the annotation nodegate.io/override stays"))
@@ -98,6 +106,7 @@ var _ = Describe("cleanup", func() {
 
 		code, _, err = nodegate(ctx, "cleanup")
 		Expect(code).To(Equal(0))
+		Expect(err).NotTo(ContainSubstring(warning))
 		Expect(err).To(ContainSubstring("Nothing to do"))
 	})
 

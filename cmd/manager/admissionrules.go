@@ -16,6 +16,7 @@ import (
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -29,31 +30,33 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 	}
 	var compiled []*ruleset.Rule
 	for i := range list.Items {
-		if !ruleset.ReportedNotInForce(&list.Items[i]) {
-			compiled = append(compiled, ruleset.Compile(&list.Items[i], nil, time.Now()))
+		rule := ruleset.Compile(&list.Items[i], nil, time.Now())
+		if rule.Mode == ruleset.Enforced && ruleset.ReportedNotInForce(&list.Items[i]) {
+			rule = rule.Freeze(ruleset.Problem{Reason: evidence.ReasonInvalid})
 		}
+		compiled = append(compiled, rule)
 	}
-	rules, _ := ruleset.NewSet(compiled...).ForAdmission()
+	set, count := ruleset.NewSet(compiled...), 0
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		object := &admissionv1alpha1.AdmissionRules{}
-		err := c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object)
+		stored := &admissionv1alpha1.AdmissionRules{}
+		err := c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored)
 		missing := apierrors.IsNotFound(err)
-		switch {
-		case err != nil && !missing:
+		if err != nil && !missing {
 			return err
-		case !missing && equality.Semantic.DeepEqual(object.Rules, rules):
-			return nil
 		}
-		object.Name, object.Writer, object.Rules = admissionv1alpha1.Name, "", rules
-		object.MarkerPrefix = v1alpha1.Served().MarkerPrefix
-		if missing {
+		object, _ := set.ForAdmission(stored)
+		count = len(object.Rules)
+		switch {
+		case missing:
 			return c.Create(ctx, object)
+		case !equality.Semantic.DeepEqual(stored, object):
+			return c.Update(ctx, object)
 		}
-		return c.Update(ctx, object)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("writing the rules for admission: %w", err)
 	}
-	_, err = fmt.Fprintf(out, "admissionrules.nodegate.io/%s has %d rules\n", admissionv1alpha1.Name, len(rules))
+	_, err = fmt.Fprintf(out, "admissionrules.nodegate.io/%s has %d rules\n", admissionv1alpha1.Name, count)
 	return err
 }

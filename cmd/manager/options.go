@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"strings"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/controller/admissionrules"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/version"
 )
@@ -85,6 +89,14 @@ func (o *electionOptions) bind(fs *pflag.FlagSet) {
 		"there is only one replica. Outside of a cluster it is off unless --leader-election-namespace is set.")
 	fs.StringVar(&o.namespace, "leader-election-namespace", "",
 		"Namespace of the lease. Default: the operator's namespace.")
+}
+
+// lease returns the lease of this process.
+func (o *electionOptions) lease() *admissionrules.Lease {
+	return &admissionrules.Lease{
+		ObjectKey: types.NamespacedName{Namespace: cmp.Or(o.namespace, ownNamespace()), Name: leaseName},
+		Labels:    map[string]string{"nodegate.io/process": string(uuid.NewUUID())},
+	}
 }
 
 type clientOptions struct {

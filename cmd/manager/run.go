@@ -43,6 +43,10 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 		return err
 	}
 	managed := managerOptions(o)
+	if o.election.enabled {
+		settings.Lease = o.election.lease()
+		managed.LeaderElectionLabels = settings.Lease.Labels
+	}
 	managed.Cache = operator.CacheOptions(cfg)
 	mgr, err := ctrl.NewManager(cfg, managed)
 	if err != nil {

@@ -169,7 +169,8 @@ func (r *Replica) addControllers(o *Options) {
 		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
 	if w := env.AdmissionRules; w != nil {
-		r.Nodes.Publish, r.Status.AdmissionProblem = w.Publish, w.Problem
+		r.Nodes.Publish, r.Nodes.Settle = w.Publish, w.Settle
+		r.Status.AdmissionProblem, w.Observe = w.Problem, r.Nodes.ObserveListed
 		w.Changed = func(rules []string) { h.rules.Add(rules...) }
 	}
 }

@@ -52,6 +52,8 @@ import (
 type Options struct {
 	// Namespace is the operator's own namespace.
 	Namespace string
+	// Lease is what the leader holds. nil means that there is no election.
+	Lease *admissionrules.Lease
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
@@ -129,7 +131,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
 		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
-		AdmissionRules: &admissionrules.Writer{Client: direct, Clock: clock.RealClock{}},
+		AdmissionRules: &admissionrules.Writer{Client: direct, Lease: o.Lease},
 	}
 	r, err := New(ctx, env, o)
 	if err != nil {
@@ -162,6 +164,7 @@ func (r *Replica) addAdmissionRules(ctx context.Context, mgr manager.Manager, en
 		engine.SetRules(ctx, exists)
 		r.env.AdmissionRules.Wake()
 	}
+	r.Admission.Served = func(served bool) { engine.SetCRD(ctx, served) }
 	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
 		return r.Admission.Run(ctx, mgr.GetConfig())
 	})); err != nil {

@@ -47,28 +47,63 @@ func (r *Rule) ForAdmission() admissionv1alpha1.AdmissionRule {
 	return out
 }
 
-// ForAdmission returns the rules of the set that taint nodes at admission, in the order of an AdmissionRules, and the
-// UIDs of those that have no room there. The oldest have room first.
-func (s *Set) ForAdmission() (rules []admissionv1alpha1.AdmissionRule, left []string) {
-	size := 0
-	for _, r := range s.rules {
-		if !r.AtAdmission() {
-			continue
-		}
-		rule := r.ForAdmission()
-		more := sizeOf(&rule)
-		if size+more > maxAdmissionBytes || len(rules) == admissionv1alpha1.MaxRules {
-			left = append(left, rule.UID)
-			continue
-		}
-		rules, size = append(rules, rule), size+more
-	}
-	slices.SortStableFunc(rules, ByTaint)
-	return rules, left
+// undecided reports whether what admission does for the rule stays as it is: while its evidence is being read, and
+// while the served CRD is not ours, when the operator changes nothing.
+func (r *Rule) undecided() bool {
+	return r.Pending() || r.Mode == Frozen && slices.ContainsFunc(r.Problems, func(p Problem) bool {
+		return p.Reason == ReasonForeignCRD
+	})
 }
 
-// ByTaint compares rules by their taint.
-func ByTaint(a, b admissionv1alpha1.AdmissionRule) int {
+// ForAdmission returns the object with what the set says about admission, and the UIDs of the rules that have no room
+// there. The oldest have room first. before is the object as it is, or nil. What it says of a rule that is undecided
+// stays.
+func (s *Set) ForAdmission(before *admissionv1alpha1.AdmissionRules) (after *admissionv1alpha1.AdmissionRules,
+	left []string) {
+	if before == nil {
+		before = &admissionv1alpha1.AdmissionRules{}
+	}
+	after, size := before.DeepCopy(), 0
+	after.Name, after.Rules, after.Frozen = admissionv1alpha1.Name, nil, nil
+	after.MarkerPrefix = v1alpha1.Served().MarkerPrefix
+	for _, r := range s.rules {
+		uid := string(r.UID)
+		if r.Mode == Frozen && len(after.Frozen) < admissionv1alpha1.MaxRules &&
+			(!r.undecided() || slices.Contains(before.Frozen, uid)) {
+			after.Frozen = append(after.Frozen, uid)
+		}
+		var rule *admissionv1alpha1.AdmissionRule
+		switch {
+		case r.AtAdmission():
+			rule = new(r.ForAdmission())
+		case r.undecided():
+			rule = find(before.Rules, uid)
+		}
+		if rule == nil {
+			continue
+		}
+		more := sizeOf(rule)
+		if size+more > maxAdmissionBytes || len(after.Rules) == admissionv1alpha1.MaxRules {
+			left = append(left, uid)
+			continue
+		}
+		after.Rules, size = append(after.Rules, *rule), size+more
+	}
+	slices.SortStableFunc(after.Rules, byTaint)
+	return after, left
+}
+
+func find(rules []admissionv1alpha1.AdmissionRule, uid string) *admissionv1alpha1.AdmissionRule {
+	for i := range rules {
+		if rules[i].UID == uid {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// byTaint compares rules by their taint.
+func byTaint(a, b admissionv1alpha1.AdmissionRule) int {
 	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect))
 }
 

@@ -18,8 +18,16 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// maxRecord is how many bytes the record of a new claim and its key have at most, besides what is from the rule.
-const maxRecord = 100
+// What admission lets a node have at most. Otherwise the policies in config/components/record-guard or the API server
+// would refuse the request: they limit what kubelets write.
+const (
+	maxClaims          = 200
+	maxTaints          = 250
+	maxAnnotations     = 500
+	maxAnnotationBytes = 192 << 10
+	// maxRecord is how many bytes the record of a new claim and its key have at most, besides what is from the rule.
+	maxRecord = 100
+)
 
 // Admission is what a webhook adds to a request that makes a node match rules.
 type Admission struct {
@@ -31,7 +39,7 @@ type Admission struct {
 
 // Admit adds the taint and the record of each rule that a request makes the node match. The request creates the node if
 // old is nil; otherwise it updates the node. A taint that the request has stays as it is. Records that the creator of a
-// node brings are dropped. If the annotations have no room for the records of all rules, no rule claims the node.
+// node brings are dropped. If the node has no room for the taints and records of all rules, no rule claims it.
 //
 // The admission policy in config/node-admission-policy decides in the same way, and is tested with the same cases.
 func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time) Admission {
@@ -50,15 +58,15 @@ func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time)
 		since = since.Add(time.Second)
 	}
 	var claims []*ruleset.AdmissionRule
-	room := MaxAnnotations - sizeOf(annotations)
+	room := min(MaxAnnotations, maxAnnotationBytes) - sizeOf(annotations)
 	for i := range rules {
 		if rule := &rules[i]; admits(rule, old, node) {
 			claims = append(claims, rule)
 			room -= maxRecord + len(rule.UID) + len(rule.Name) + len(rule.Taint.Key) + len(rule.Taint.Value)
 		}
 	}
-	if room < 0 {
-		claims = nil // the API server would refuse the request
+	if n := len(claims); n > maxClaims || len(taints)+n > maxTaints || len(annotations)+n > maxAnnotations || room < 0 {
+		claims = nil
 	}
 	for _, rule := range claims {
 		annotations[rule.RecordKey()] = nodeview.Record{Rule: rule.Name, Taint: nodeview.FormatTaint(rule.Taint),

@@ -75,11 +75,11 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 
 // The API server would refuse the request otherwise, and with it a change of labels. The controller taints the node.
 func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
-	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission()
-	rules := ruleset.CompileAdmission(admitting)
+	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission(nil)
+	rules := ruleset.CompileAdmission(admitting.Rules)
 	for room, claims := range map[int]int{1000: 1, 100: 0} {
 		node := Fresh().Annotation("example.com/filler", "")
-		node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-room-bytesOf(node.Obj())))
+		node.Annotation("example.com/filler", strings.Repeat("x", 192<<10-room-bytesOf(node.Obj())))
 		if got := taints.Admit(rules, nil, node.Obj(), At(0)); got.Claims != claims || (got.Patch != nil) != (claims > 0) {
 			t.Errorf("with room for %d bytes, %d taints are added by %.300s", room, got.Claims, got.Patch)
 		}

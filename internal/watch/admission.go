@@ -6,20 +6,23 @@ package watch
 import (
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Admission serves the rules that taint nodes at admission, on every replica: those that the leader has written into
-// the AdmissionRules. While there is no such object, because the CRD is missing or no leader of this version has
-// written it yet, they are those that are in force by their status.
+// Admission serves the rules that taint nodes at admission, on every replica, and tells Rules which rules are frozen:
+// as the leader has written into the AdmissionRules. While there is no such object, because the CRD is missing or no
+// leader of this version has written it yet, the status of the rules decides.
 type Admission struct {
 	// Rules are all rules.
 	Rules *Rules
 	// Changed is called after the object has changed, with whether it exists. It may be nil.
 	Changed func(exists bool)
+	// Served is called with whether the API server serves the CRD, each time that this is known. It may be nil.
+	Served func(bool)
 
 	stored   atomic.Pointer[[]ruleset.AdmissionRule]
 	byStatus atomic.Pointer[byStatus]
@@ -40,8 +43,8 @@ func (a *Admission) Current() []ruleset.AdmissionRule {
 	if known := a.byStatus.Load(); known != nil && known.of == set {
 		return known.rules
 	}
-	rules, _ := set.ForAdmission()
-	compiled := &byStatus{of: set, rules: ruleset.CompileAdmission(rules)}
+	object, _ := set.ForAdmission(nil)
+	compiled := &byStatus{of: set, rules: ruleset.CompileAdmission(object.Rules)}
 	a.byStatus.Store(compiled)
 	return compiled.rules
 }
@@ -52,11 +55,13 @@ func (a *Admission) Handler() cache.ResourceEventHandler { return handler(a.put,
 func (a *Admission) put(object *admissionv1alpha1.AdmissionRules) {
 	rules := ruleset.CompileAdmission(object.Rules)
 	a.stored.Store(&rules)
+	a.Rules.freezeListed(sets.New(object.Frozen...))
 	a.tell(true)
 }
 
 func (a *Admission) drop(*admissionv1alpha1.AdmissionRules) {
 	a.stored.Store(nil)
+	a.Rules.freezeListed(nil)
 	a.tell(false)
 }
 

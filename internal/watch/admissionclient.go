@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -34,7 +36,28 @@ func (a *Admission) Run(ctx context.Context, config *rest.Config) error {
 		o.FieldSelector = "metadata.name=" + admissionv1alpha1.Name
 	})
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		ListerWatcher: Patient(lw), ObjectType: &admissionv1alpha1.AdmissionRules{}, Handler: a.Handler()})
+		ListerWatcher: a.tellServed(Patient(lw)), ObjectType: &admissionv1alpha1.AdmissionRules{}, Handler: a.Handler()})
 	informer.RunWithContext(ctx)
 	return nil
+}
+
+// tellServed tells by each answer of the API server whether it serves the CRD.
+func (a *Admission) tellServed(lw *cache.ListWatch) *cache.ListWatch {
+	tell := func(err error) {
+		if a.Served != nil && (err == nil || apierrors.IsNotFound(err)) {
+			a.Served(err == nil)
+		}
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := lw.ListWithContextFunc(ctx, options)
+			tell(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			stream, err := lw.WatchFuncWithContext(ctx, options)
+			tell(err)
+			return stream, err
+		},
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -39,12 +40,14 @@ type Rules struct {
 	compiled    *ruleset.Set
 	// reported are the rules whose status says that they are not in force.
 	reported map[types.UID]bool
+	// listed are the UIDs of the rules that the AdmissionRules says are frozen. It is nil while there is no such object.
+	listed sets.Set[string]
 
 	served atomic.Pointer[served]
 }
 
 // served is the current snapshot, and why all its rules are frozen: because of the CRD, or because another controller
-// runs. reported is the snapshot in which the rules are frozen, too, whose status says so.
+// runs. reported is the snapshot in which the rules are frozen, too, that the leader has frozen.
 type served struct {
 	set, reported *ruleset.Set
 	frozen, other *ruleset.Problem
@@ -86,8 +89,8 @@ func (r *Rules) WaitForSync(ctx context.Context) error {
 func (r *Rules) Set() *ruleset.Set { return r.served.Load().set }
 
 // Reported returns the current snapshot for webhooks. Every replica serves them, and only the leader gathers evidence.
-// So a rule that the leader cannot put in force, for example because it cannot read the rule's evidence, is frozen by
-// its status. The admission policy decides by the status, too.
+// So a rule that the leader cannot put in force, for example because it cannot read the rule's evidence, is frozen as
+// the leader has written into the AdmissionRules, or by its status while there is no such object.
 func (r *Rules) Reported() *ruleset.Set { return r.served.Load().reported }
 
 // Frozen returns the problem that the served CRD is not ours, or nil.
@@ -191,9 +194,7 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.reported[rule.UID] = refused
 	if before != nil && before.Equivalent(after) { // only its status has changed
 		if !same {
-			now := *r.served.Load()
-			now.reported = r.frozenByStatus(now.set)
-			r.served.Store(&now)
+			r.report()
 		}
 		return
 	}
@@ -219,19 +220,37 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 		set = ruleset.NewSet(rules...)
 	}
 	r.compiled = compiled
-	r.served.Store(&served{set: set, reported: r.frozenByStatus(set), frozen: frozen, other: other})
+	r.served.Store(&served{set: set, reported: r.frozenByLeader(set), frozen: frozen, other: other})
 	for _, f := range r.subscribers {
 		f(set)
 	}
 }
 
-// frozenByStatus returns a set in which the rules are frozen whose status says that they are not in force. The caller
-// holds r.writing.
-func (r *Rules) frozenByStatus(set *ruleset.Set) *ruleset.Set {
+// freezeListed freezes the rules that are listed, for webhooks. With nil, those are frozen whose status says so.
+func (r *Rules) freezeListed(uids sets.Set[string]) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	r.listed = uids
+	r.report()
+}
+
+// report makes the snapshot for webhooks. The caller holds r.writing.
+func (r *Rules) report() {
+	now := *r.served.Load()
+	now.reported = r.frozenByLeader(now.set)
+	r.served.Store(&now)
+}
+
+// frozenByLeader returns a set in which the rules are frozen that the leader has frozen. The caller holds r.writing.
+func (r *Rules) frozenByLeader(set *ruleset.Set) *ruleset.Set {
 	rules := slices.Clone(set.All())
 	for i, rule := range rules {
-		if rule.Mode == ruleset.Enforced && r.reported[rule.UID] {
-			rules[i] = rule.Freeze(ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "its condition Ready is False"})
+		frozen := r.reported[rule.UID]
+		if r.listed != nil {
+			frozen = r.listed.Has(string(rule.UID))
+		}
+		if rule.Mode == ruleset.Enforced && frozen {
+			rules[i] = rule.Freeze(ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "the leader has frozen it"})
 		}
 	}
 	return ruleset.NewSet(rules...)

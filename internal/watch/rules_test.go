@@ -14,6 +14,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -121,6 +122,33 @@ func TestReported(t *testing.T) {
 	if got := c.Reported().Rule("u1").Mode; got != ruleset.Enforced {
 		t.Errorf("a rule that is there again is %s", got)
 	}
+}
+
+// TestListed: if there is an AdmissionRules, it says what is frozen, and not the status.
+func TestListed(t *testing.T) {
+	c, _ := newRules()
+	a := &Admission{Rules: c}
+	reported := network().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse)
+	reported.Status.Conditions[0].ObservedGeneration = 1
+	expect := func(when string, want ruleset.Mode) {
+		t.Helper()
+		if got := c.Reported().Rule("u1").Mode; got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	object := &admissionv1alpha1.AdmissionRules{}
+	a.put(object)
+	c.put(reported.Obj())
+	expect("frozen by its status only", ruleset.Enforced)
+	object.Frozen = []string{"u1"}
+	a.put(object)
+	expect("listed", ruleset.Frozen)
+	c.put(network().Obj())
+	expect("listed, and not frozen by its status", ruleset.Frozen)
+	a.drop(object)
+	expect("the object is deleted", ruleset.Enforced)
+	c.put(reported.Obj())
+	expect("frozen by its status, without an object", ruleset.Frozen)
 }
 
 func TestARecreatedRuleTakesThePlaceOfItsNamesake(t *testing.T) {

@@ -13,7 +13,7 @@ const Name = "nodegate"
 // MaxRules is how many rules the object can have.
 const MaxRules = 1000
 
-// AdmissionRules are the rules that taint nodes at admission, as the operator has decided. There is one such object.
+// AdmissionRules are the rules that taint nodes at admission, as the leader has decided. There is one such object.
 // The operator writes it, and writes it again if someone else changes or deletes it.
 //
 // +kubebuilder:object:root=true
@@ -22,11 +22,6 @@ const MaxRules = 1000
 type AdmissionRules struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-
-	// writer identifies the operator's process that wrote the object last.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Writer string `json:"writer,omitempty"`
 
 	// markerPrefix begins the keys of the annotations that say that a node has completed a rule. If empty, it is
 	// readiness.k8s.io/bootstrap-completed-.
@@ -40,6 +35,14 @@ type AdmissionRules struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Rules []AdmissionRule `json:"rules,omitempty"`
+
+	// frozen are the UIDs of the rules that the operator has frozen, for the webhooks for pods. The oldest rules first. At
+	// most 1000.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=36
+	Frozen []string `json:"frozen,omitempty"`
 }
 
 // AdmissionRule is what admission needs of a NodeReadinessRule.
@@ -70,7 +73,7 @@ type AdmissionRule struct {
 
 	// effect is the effect of the rule's taint.
 	// +required
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect string `json:"effect"`
 
 	// selector are requirements on the labels of a node, which must all be met.
@@ -88,9 +91,9 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 
-	// operator is In, NotIn, Exists or DoesNotExist.
+	// operator compares the label with the values.
 	// +required
-	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator string `json:"operator"`
 
 	// values are the values for In and NotIn.

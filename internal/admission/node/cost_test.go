@@ -159,7 +159,6 @@ func crowded() *admissionv1alpha1.AdmissionRules {
 		r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolKey: "p"}}
 		rules = append(rules, ruleset.Compile(r.Obj(), nil, time.Now()))
 	}
-	out := &admissionv1alpha1.AdmissionRules{}
-	out.Rules, _ = ruleset.NewSet(rules...).ForAdmission()
+	out, _ := ruleset.NewSet(rules...).ForAdmission(nil)
 	return out
 }

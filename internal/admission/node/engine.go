@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -77,7 +76,7 @@ type Engine struct {
 
 	mu     sync.RWMutex
 	served bool            // the API server knows such policies
-	found  map[string]bool // of policy, binding and rules, which are there
+	found  map[string]bool // of policy, binding, CRD and rules, which are there
 }
 
 // NewEngine returns an Engine for a mode. webhook reports whether the operator serves webhooks, and policy is the name
@@ -114,6 +113,9 @@ func (e *Engine) installed() bool { return e.found["policy"] && e.found["binding
 // node.
 func (e *Engine) SetRules(ctx context.Context, exist bool) { e.see(ctx, "rules", exist) }
 
+// SetCRD tells whether the API server serves the CRD of this object.
+func (e *Engine) SetCRD(ctx context.Context, served bool) { e.see(ctx, "crd", served) }
+
 func (e *Engine) see(ctx context.Context, part string, there bool) {
 	if before, after := e.set(part, there); before != after {
 		log.FromContext(ctx).Info("Another engine taints nodes now", "was", before, "now", after)
@@ -130,9 +132,11 @@ func (e *Engine) Ready(*http.Request) error {
 	case !e.served:
 		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 " +
 			"MutatingAdmissionPolicy (Kubernetes 1.36)")
+	case e.installed() && e.found["crd"]:
+		return nil // the leader writes the object, also if this replica must be ready before another one stops to lead
 	case e.installed():
-		return fmt.Errorf("--node-admission=policy: no AdmissionRules %q found, from which the policy reads the rules: is "+
-			"the CRD admissionrules.nodegate.io installed? See config/crd", admissionv1alpha1.Name)
+		return errors.New("--node-admission=policy: the API server does not serve the CRD admissionrules.nodegate.io, from " +
+			"which the policy reads the rules: see config/crd")
 	}
 	return fmt.Errorf("--node-admission=policy: no MutatingAdmissionPolicy %q with a binding of the same name found: "+
 		"see config/node-admission-policy", e.policy)

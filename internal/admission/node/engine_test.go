@@ -31,4 +31,21 @@ var _ = Describe("An engine that is asked for by name and does not exist", func(
 		}
 		Expect(e.Ready(nil)).To(MatchError(ContainSubstring(want)))
 	})
+
+	It("is ready without the object, which only the leader writes, but not without its CRD", func(ctx context.Context) {
+		DeferCleanup(engine.tell)
+		e := NewEngine(ModePolicy, true, "installed")
+		e.served = true
+		e.set("policy", true)
+		e.set("binding", true)
+		Expect(e.Ready(nil)).To(MatchError(ContainSubstring("does not serve the CRD admissionrules.nodegate.io")))
+		e.SetCRD(ctx, true)
+		Expect(e.Ready(nil)).To(Succeed())
+		Expect(e.Acting()).To(Equal(EngineNone))
+		Eventually(func() bool {
+			engine.mu.RLock()
+			defer engine.mu.RUnlock()
+			return engine.found["crd"]
+		}).Should(BeTrue(), "the watch of the replica of all specs tells it")
+	})
 })

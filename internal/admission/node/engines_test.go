@@ -193,12 +193,19 @@ var requests = map[string]request{
 	// Otherwise the API server would refuse the request.
 	"a node whose annotations have no room for the record": {admin: true,
 		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
-			n.Annotation("example.com/filler", strings.Repeat("x", 256<<10-100))
+			n.Annotation("example.com/filler", strings.Repeat("x", 192<<10-100))
 		}},
 	"a node whose annotations have room for the record": {admin: true, gates: true,
 		brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
-			n.Annotation("example.com/filler", strings.Repeat("x", 256<<10-1000))
+			n.Annotation("example.com/filler", strings.Repeat("x", 192<<10-1000))
 		}},
+	"a node that more than 200 rules match": {rules: many(201)},
+	"a node with many taints":               {brings: tainted(250), taints: taintsOf(250)},
+	"a node with many annotations": {brings: func(n *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+		for i := range 500 {
+			n.Annotation(fmt.Sprintf("example.com/%d", i), "")
+		}
+	}},
 	"a forged record": {brings: forged, gates: true},
 	"a forged record of a rule that does not match": {unmatched: true, brings: forged},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
@@ -232,6 +239,35 @@ var requests = map[string]request{
 			n.Taint(taintKey, "mine", corev1.TaintEffectNoSchedule)
 		}, taints: []string{taintKey + "=mine:NoSchedule"}},
 	"a node that may join in any case": {admin: true, brings: with("node-restriction.kubernetes.io/skip-admission", "")},
+}
+
+// many are rules with taints of their own.
+func many(n int) func(string) []*build.RuleWrapper {
+	return func(pool string) []*build.RuleWrapper {
+		var rules []*build.RuleWrapper
+		for i := range n {
+			r := network(pool)
+			r.Name += fmt.Sprintf("-%d", i)
+			rules = append(rules, r.Taint(fmt.Sprintf("readiness.example.com/%d", i), "", corev1.TaintEffectNoSchedule))
+		}
+		return rules
+	}
+}
+
+// tainted is a node that brings so many taints.
+func tainted(n int) func(*build.NodeWrapper, *v1alpha1.NodeReadinessRule) {
+	return func(node *build.NodeWrapper, _ *v1alpha1.NodeReadinessRule) {
+		for i := range n {
+			node.Taint(fmt.Sprintf("example.com/%d", i), "", corev1.TaintEffectNoSchedule)
+		}
+	}
+}
+
+func taintsOf(n int) (out []string) {
+	for i := range n {
+		out = append(out, fmt.Sprintf("example.com/%d=:NoSchedule", i))
+	}
+	return out
 }
 
 // aged is a node whose kubelet reports Ready so long after its creation.
@@ -385,6 +421,7 @@ func (c *request) run(ctx context.Context, kind Kind) {
 		c.brings(wanted, rules[0])
 	}
 	node := wanted.Obj()
+	asked := node.DeepCopy()
 	as := server.Client
 	if !c.admin {
 		kubelet, err := server.As("system:node:"+node.Name, "system:nodes")
@@ -394,6 +431,15 @@ func (c *request) run(ctx context.Context, kind Kind) {
 		Expect(as.Create(ctx, node)).To(Succeed())
 	}
 	DeferCleanup(func(ctx context.Context) { Expect(server.Client.Delete(ctx, node)).To(Succeed()) })
+	alike := func(old *corev1.Node, kubelet bool) { // in the simulation, which has no webhook here
+		if kind == EnginePolicy {
+			taints, records := stored(simulate(ctx, old, asked, kubelet))
+			gotTaints, gotRecords := stored(node)
+			Expect(taints).To(Equal(gotTaints), "the taints in the simulation")
+			Expect(records).To(Equal(gotRecords), "the records in the simulation")
+		}
+	}
+	alike(nil, !c.admin)
 	if c.before { // times of creation are in whole seconds
 		Eventually(func() time.Duration { return time.Since(node.CreationTimestamp.Time) }).Should(BeNumerically(">",
 			time.Second))
@@ -404,13 +450,16 @@ func (c *request) run(ctx context.Context, kind Kind) {
 		Expect(operator.Update(ctx, node)).To(Succeed())
 	}
 	if c.update != nil {
+		old := node.DeepCopy()
 		c.update(node, pool)
+		asked = node.DeepCopy()
 		if c.kubelet {
 			kubelet, err := server.As("system:node:"+node.Name, "system:nodes")
 			Expect(err).NotTo(HaveOccurred())
 			as = kubelet
 		}
 		Expect(as.Update(ctx, node)).To(Succeed())
+		alike(old, c.kubelet)
 	}
 	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
 	c.check(node, pool, rules, kind)

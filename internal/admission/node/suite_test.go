@@ -56,23 +56,26 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.Background())
-	rules := watch.NewRules(clock.RealClock{})
+	rules, leader := watch.NewRules(clock.RealClock{}), watch.NewRules(clock.RealClock{})
 	Expect(rules.SetupWithCache(running, mgr.GetCache())).To(Succeed())
+	Expect(leader.SetupWithCache(running, mgr.GetCache())).To(Succeed())
 	engine = NewEngine(ModeAuto, true, "nodegate-node-admission")
 	Expect(engine.SetupWithManager(running, mgr)).To(Succeed())
 
 	// The leader's part, which decides by the status here, and does not read evidence.
-	writer := &admissionrules.Writer{Client: operator, Clock: clock.RealClock{}}
-	admitted := &watch.Admission{Rules: rules, Changed: func(exists bool) {
-		engine.SetRules(running, exists)
-		writer.Wake()
-	}}
+	writer := &admissionrules.Writer{Client: operator}
+	admitted := &watch.Admission{Rules: rules,
+		Served: func(served bool) { engine.SetCRD(running, served) },
+		Changed: func(exists bool) {
+			engine.SetRules(running, exists)
+			writer.Wake()
+		}}
 	Expect(mgr.Add(manager.RunnableFunc(writer.Start))).To(Succeed())
 	Expect(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		var last *ruleset.Set
 		return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			if now := rules.Reported(); now != last {
-				writer.Publish(ctx, now)
+			if now := leader.Reported(); now != last {
+				writer.Publish(now)
 				last = now
 			}
 			return false, nil

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -49,9 +48,7 @@ func TestAnUpgradeReplacesThePolicy(t *testing.T) {
 		t.Logf("until the policy %s acts, %d nodes get no taint", want, missed)
 	}
 	acts("of rules")
-	object := &admissionv1alpha1.AdmissionRules{}
-	object.Name = admissionv1alpha1.Name
-	object.Rules, _ = ruleset.NewSet(ruleset.Compile(rule, nil, time.Now())).ForAdmission()
+	object, _ := ruleset.NewSet(ruleset.Compile(rule, nil, time.Now())).ForAdmission(nil)
 	cluster.Must(t, s.Client.Create(t.Context(), object)) // as before an upgrade
 	replace(t, s, after)
 	acts("of the object")

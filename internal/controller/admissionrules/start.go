@@ -13,7 +13,7 @@ import (
 const (
 	// gather is how long the writer waits for more rules before it adds a rule to the object.
 	gather = 50 * time.Millisecond
-	// again is how long the writer waits after an error.
+	// again is how long the writer waits after an error. It doubles, up to inspect.
 	again = time.Second
 	// inspect is how often the writer reads the object, although nothing has changed.
 	inspect = 30 * time.Second
@@ -21,18 +21,20 @@ const (
 
 // Start implements manager.Runnable. It runs while this replica leads.
 func (w *Writer) Start(ctx context.Context) error {
-	for wait := inspect; ; {
+	for wait, failed := inspect, again; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.Woken():
 			wait = gather
 		case <-time.After(wait):
-			wait = inspect
-			if err := w.Write(ctx); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Cannot write the rules for admission")
-				wait = again
+			err := w.Write(ctx)
+			if err == nil || ctx.Err() != nil {
+				wait, failed = inspect, again
+				continue
 			}
+			log.FromContext(ctx).Error(err, "Cannot write the rules for admission")
+			wait, failed = failed, min(2*failed, inspect)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,81 +15,96 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/utils/clock"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-const (
-	// stopWithin is how long rules that stop may take to leave the object before the operator goes on without that.
-	stopWithin = 2 * time.Second
-	// deposed is how long the writer leaves an object alone that another process has written since this process wrote
-	// it. A leader that has lost its lease ends earlier.
-	deposed = 30 * time.Second
-)
+// stopWithin is how long the operator waits for rules that stop to leave the object before it goes on without that.
+const stopWithin = 2 * time.Second
 
 // Writer writes the AdmissionRules while this replica leads. A rule that stops leaves the object before the operator
-// acts on that. A new rule is added a moment later. It is safe for concurrent use.
+// changes a node because of that, and an edited one is written again. A new rule is added a moment later. It is safe for
+// concurrent use.
 type Writer struct {
 	// Client reads from and writes to the API server.
 	Client client.Client
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Lease is what a leader holds. It is nil without an election.
+	Lease *Lease
+	// Observe is called with the object as it was, before it is written. It may be nil.
+	Observe func(*admissionv1alpha1.AdmissionRules)
 	// Changed is called with the rules that have come into the object, or whose problem has changed. It may be nil.
 	Changed func(rules []string)
 
 	once sync.Once
-	id   string
 	wake chan struct{}
 
 	writing sync.Mutex // held while the object is read and written
 
 	mu      sync.Mutex
-	set     *ruleset.Set // that is in force, or nil before there is one
-	stored  sets.Set[string]
-	left    sets.Set[string] // rules without room in the object
-	problem string           // why the object cannot be written
-	took    bool             // this process has written the object
-	foreign time.Time        // since when another process has written it after that
+	set     *ruleset.Set                               // that is in force, or nil before there is one
+	ahead   bool                                       // rules in the object have stopped or were edited
+	stored  map[string]admissionv1alpha1.AdmissionRule // by the UID, or nil before the object is known
+	left    sets.Set[string]                           // rules without room in the object
+	problem string                                     // why the object cannot be written
 }
 
 func (w *Writer) setUp() {
-	w.once.Do(func() {
-		w.id, w.wake = string(uuid.NewUUID()), make(chan struct{}, 1)
-	})
+	w.once.Do(func() { w.wake = make(chan struct{}, 1) })
 }
 
-// Publish gives the rules to the writer, before they come into force. It returns when the rules that stop have left the
-// object, or when that has failed: then it is tried again.
-func (w *Writer) Publish(ctx context.Context, set *ruleset.Set) {
-	w.setUp()
+// Publish gives the rules to the writer, before they come into force.
+func (w *Writer) Publish(set *ruleset.Set) {
 	w.mu.Lock()
 	w.set = set
-	stops := w.stored.Difference(wanted(set)).Len() > 0 || w.stored == nil
+	w.ahead = w.ahead || w.stored == nil || w.changes(set)
 	w.mu.Unlock()
-	if stops {
-		ctx, cancel := context.WithTimeout(ctx, stopWithin)
-		defer cancel()
-		if w.Write(ctx) == nil {
-			return
-		}
-	}
 	w.Wake()
 }
 
-// wanted returns the UIDs of the rules that may be in the object.
-func wanted(set *ruleset.Set) sets.Set[string] {
-	out := sets.New[string]()
-	for _, r := range set.All() {
-		if r.AtAdmission() || r.Pending() {
-			out.Insert(string(r.UID))
+// Settle returns when the rules that have stopped have left the object, and edited ones are written, or when that has
+// failed: then it is tried again. It writes once for all of them.
+func (w *Writer) Settle(ctx context.Context) {
+	if !w.isAhead() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	defer cancel()
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if w.isAhead() && w.again(ctx) != nil {
+		w.mu.Lock()
+		w.ahead = false // do not wait again for the same rules
+		w.mu.Unlock()
+	}
+}
+
+func (w *Writer) isAhead() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ahead
+}
+
+// changes reports whether a rule in the object is another one, or not there, in a set. The caller holds w.mu.
+func (w *Writer) changes(set *ruleset.Set) bool {
+	before := &admissionv1alpha1.AdmissionRules{Rules: slices.Collect(maps.Values(w.stored))}
+	after, _ := set.ForAdmission(before)
+	rules := byUID(after.Rules)
+	for uid, rule := range w.stored {
+		if now, there := rules[uid]; !there || !equality.Semantic.DeepEqual(rule, now) {
+			return true
 		}
+	}
+	return false
+}
+
+func byUID(rules []admissionv1alpha1.AdmissionRule) map[string]admissionv1alpha1.AdmissionRule {
+	out := make(map[string]admissionv1alpha1.AdmissionRule, len(rules))
+	for _, r := range rules {
+		out[r.UID] = r
 	}
 	return out
 }
@@ -115,8 +131,9 @@ func (w *Writer) Problem(rule *ruleset.Rule) (problem string, undecided bool) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	stored, listed := w.stored[string(rule.UID)]
 	switch {
-	case w.stored.Has(string(rule.UID)):
+	case listed && equality.Semantic.DeepEqual(stored, rule.ForAdmission()):
 		return "", false
 	case w.problem != "":
 		return w.problem, false
@@ -127,95 +144,78 @@ func (w *Writer) Problem(rule *ruleset.Rule) (problem string, undecided bool) {
 	return "", true
 }
 
-var errDeposed = errors.New("another process has written the object since: this one may no longer lead")
-
 // Write makes the object what the rules say.
 func (w *Writer) Write(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
+	return w.again(ctx)
+}
+
+// again writes the object, also if another client changes it at the same time. The caller holds w.writing.
+func (w *Writer) again(ctx context.Context) error {
+	return retry.OnError(retry.DefaultBackoff, changed, func() error { return w.write(ctx) })
+}
+
+// changed reports whether someone else has changed the object, so that it must be read again.
+func changed(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
+
+func (w *Writer) write(ctx context.Context) error {
 	w.mu.Lock()
 	set := w.set
 	w.mu.Unlock()
 	if set == nil {
 		return nil
 	}
-	object := &admissionv1alpha1.AdmissionRules{}
-	err := w.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object)
+	stored := &admissionv1alpha1.AdmissionRules{}
+	err := w.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored)
 	missing := apierrors.IsNotFound(err)
 	if err != nil && !missing {
 		return w.done(nil, nil, explain(err))
 	}
-	if !missing && w.overtaken(object.Writer) {
-		return errDeposed
-	}
-	rules, left := merge(set, object.Rules)
-	if missing || object.Writer != w.id || !equality.Semantic.DeepEqual(object.Rules, rules) {
-		object.Name, object.Writer, object.Rules = admissionv1alpha1.Name, w.id, rules
-		object.MarkerPrefix = v1alpha1.Served().MarkerPrefix
-		if missing {
-			err = w.Client.Create(ctx, object)
-		} else {
-			err = w.Client.Update(ctx, object) // of the version that was read
-		}
-		if err != nil {
-			return w.done(nil, nil, explain(err))
+	// A successor writes the object after it has taken the lease. So it has not written the version that was read, or the
+	// lease tells, which is read after that.
+	if w.Lease != nil {
+		if err := w.Lease.Held(ctx, w.Client); err != nil {
+			return w.done(nil, nil, err)
 		}
 	}
-	return w.done(rules, left, nil)
-}
-
-// overtaken reports whether another process has written the object after this one.
-func (w *Writer) overtaken(writer string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.took || writer == w.id || writer == "" {
-		w.foreign = time.Time{}
-		return false
+	if w.Observe != nil {
+		w.Observe(stored)
 	}
-	now := w.Clock.Now()
-	if w.foreign.IsZero() {
-		w.foreign = now
+	object, left := set.ForAdmission(stored)
+	switch {
+	case missing:
+		err = w.Client.Create(ctx, object)
+	case !equality.Semantic.DeepEqual(stored, object):
+		err = w.Client.Update(ctx, object) // of the version that was read
 	}
-	return now.Sub(w.foreign) < deposed
-}
-
-// merge returns the rules for the object, which has others now, and the UIDs of rules that have no room.
-func merge(set *ruleset.Set, now []admissionv1alpha1.AdmissionRule) ([]admissionv1alpha1.AdmissionRule, []string) {
-	rules, left := set.ForAdmission()
-	for _, r := range now {
-		if known := set.Rule(types.UID(r.UID)); known != nil && known.Pending() {
-			rules = append(rules, r)
-		}
+	if err != nil {
+		return w.done(nil, nil, explain(err))
 	}
-	slices.SortStableFunc(rules, ruleset.ByTaint)
-	return rules, left
+	return w.done(object.Rules, left, nil)
 }
 
 // done remembers what is stored, or the error.
 func (w *Writer) done(rules []admissionv1alpha1.AdmissionRule, left []string, err error) error {
 	w.mu.Lock()
-	before := struct {
-		stored, left sets.Set[string]
-		problem      string
-	}{w.stored, w.left, w.problem}
+	stored, before, problem := w.stored, w.left, w.problem
 	switch {
 	case err == nil:
-		w.stored, w.left, w.problem, w.took = sets.New[string](), sets.New(left...), "", true
-		for i := range rules {
-			w.stored.Insert(rules[i].UID)
-		}
-	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // someone has changed it: read it again
+		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), ""
+		w.ahead = w.changes(w.set)
+	case changed(err) || errors.Is(err, errDeposed):
 	default:
 		w.problem = err.Error()
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			w.stored = sets.New[string]()
+			w.stored = byUID(nil)
 		}
 	}
 	var names []string
 	for _, r := range w.set.All() {
 		uid := string(r.UID)
-		if r.AtAdmission() && (before.stored.Has(uid) != w.stored.Has(uid) || before.left.Has(uid) != w.left.Has(uid) ||
-			before.problem != w.problem) {
+		_, was := stored[uid]
+		_, is := w.stored[uid]
+		if r.AtAdmission() && (was != is || before.Has(uid) != w.left.Has(uid) || problem != w.problem) {
 			names = append(names, r.Name)
 		}
 	}

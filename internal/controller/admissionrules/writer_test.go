@@ -5,14 +5,17 @@ package admissionrules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -34,13 +37,13 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := admissionv1alpha1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(admissionv1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	return &scene{t, fake.NewClientBuilder().WithScheme(scheme).Build(), clocktesting.NewFakePassiveClock(time.Now())}
 }
 
-func (s *scene) writer() *Writer { return &Writer{Client: s.api, Clock: s.now} }
+func (s *scene) writer() *Writer { return &Writer{Client: s.api} }
 
 func (s *scene) rules(names ...string) *ruleset.Set {
 	var rules []*ruleset.Rule
@@ -55,15 +58,26 @@ func (s *scene) rule(name string) *ruleset.Rule {
 		Selector("pool", name).Taint("example.com/"+name, "", corev1.TaintEffectNoSchedule).Obj(), nil, s.now.Now())
 }
 
-// expect compares the rules that are stored.
-func (s *scene) expect(what string, want ...string) {
+func (s *scene) read() *admissionv1alpha1.AdmissionRules {
 	s.Helper()
 	object := &admissionv1alpha1.AdmissionRules{}
 	if err := s.api.Get(context.Background(), client.ObjectKey{Name: admissionv1alpha1.Name}, object); err != nil {
-		s.Fatalf("%s: %v", what, err)
+		s.Fatal(err)
 	}
+	return object
+}
+
+// publish gives rules to a writer, and settles as before a node is changed.
+func (s *scene) publish(w *Writer, set *ruleset.Set) {
+	w.Publish(set)
+	w.Settle(s.Context())
+}
+
+// expect compares the rules that are stored.
+func (s *scene) expect(what string, want ...string) {
+	s.Helper()
 	var got []string
-	for _, r := range object.Rules {
+	for _, r := range s.read().Rules {
 		got = append(got, r.Name)
 	}
 	if !slices.Equal(got, want) {
@@ -74,11 +88,11 @@ func (s *scene) expect(what string, want ...string) {
 func TestARuleThatStopsHasLeftTheObject(t *testing.T) {
 	s := newScene(t)
 	w := s.writer()
-	w.Publish(t.Context(), s.rules("a", "b"))
+	s.publish(w, s.rules("a", "b"))
 	s.expect("at the start", "a", "b")
-	w.Publish(t.Context(), s.rules("b"))
-	s.expect("when Publish returns", "b")
-	w.Publish(t.Context(), s.rules("b", "c"))
+	s.publish(w, s.rules("b"))
+	s.expect("when it has settled", "b")
+	s.publish(w, s.rules("b", "c"))
 	if _, undecided := w.Problem(s.rule("c")); !undecided {
 		t.Error("a new rule is in force before it is in the object")
 	}
@@ -88,27 +102,195 @@ func TestARuleThatStopsHasLeftTheObject(t *testing.T) {
 	s.expect("a moment later", "b", "c")
 }
 
+func TestARuleThatIsEditedIsWrittenAgain(t *testing.T) {
+	s := newScene(t)
+	w := s.writer()
+	edited := s.rule("a")
+	s.publish(w, s.rules("a"))
+	edited.Taint.Value = "edited"
+	s.publish(w, ruleset.NewSet(edited))
+	if got := s.read().Rules[0].Value; got != "edited" {
+		t.Errorf("when it has settled, the value is %q", got)
+	}
+}
+
+// Many rules stop one after another: the handler of their events must not wait for a write for each.
+func TestRulesThatStopAtTheSameTimeAreOneWrite(t *testing.T) {
+	s := newScene(t)
+	var names []string
+	for i := range 100 {
+		names = append(names, fmt.Sprintf("r%03d", i))
+	}
+	w, writes := s.writer(), 0
+	s.publish(w, s.rules(names...))
+	w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			writes++
+			return c.Update(ctx, o, options...)
+		}})
+	for i := range names {
+		w.Publish(s.rules(names[i+1:]...))
+	}
+	w.Settle(t.Context())
+	w.Settle(t.Context())
+	s.expect("in the end")
+	if writes != 1 {
+		t.Errorf("%d writes, want 1", writes)
+	}
+}
+
+// A failure costs one wait, and not one for each node.
+func TestAStopThatCannotBeWrittenIsWaitedForOnce(t *testing.T) {
+	s := newScene(t)
+	w, writes := s.writer(), 0
+	s.publish(w, s.rules("a", "b"))
+	w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			writes++
+			return apierrors.NewInternalError(errors.New("broken"))
+		}})
+	w.Publish(s.rules("a"))
+	for range 3 {
+		w.Settle(t.Context())
+	}
+	if writes != 1 {
+		t.Errorf("%d attempts, want 1", writes)
+	}
+	if len(w.Woken()) == 0 {
+		t.Error("it is not tried again")
+	}
+}
+
+// While the served CRD is not ours, the operator changes nothing.
+func TestAForeignCRDChangesNothing(t *testing.T) {
+	s := newScene(t)
+	w := s.writer()
+	s.publish(w, s.rules("a", "b"))
+	foreign := ruleset.Problem{Reason: ruleset.ReasonForeignCRD}
+	s.publish(w, ruleset.NewSet(s.rule("a").Freeze(foreign), s.rule("b").Freeze(foreign), s.rule("c").Freeze(foreign)))
+	s.expect("with a foreign CRD", "a", "b")
+	if frozen := s.read().Frozen; len(frozen) > 0 {
+		t.Errorf("frozen: %v", frozen)
+	}
+}
+
 func TestARuleWhoseEvidenceIsBeingReadStaysInTheObject(t *testing.T) {
 	s := newScene(t)
-	s.writer().Publish(t.Context(), s.rules("a", "b"))
+	s.publish(s.writer(), s.rules("a", "b"))
 	next := s.writer() // of the next leader
-	next.Publish(t.Context(), ruleset.NewSet(s.rule("a").Freeze(ruleset.Problem{Reason: ruleset.ReasonPending}),
+	s.publish(next, ruleset.NewSet(s.rule("a").Freeze(ruleset.Problem{Reason: ruleset.ReasonPending}),
 		s.rule("b").Freeze(ruleset.Problem{Reason: "Invalid"})))
 	s.expect("at the start", "a")
 }
 
+// lead returns the writer of a process that has taken the lease.
+func (s *scene) lead(name string) *Writer {
+	s.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "lease"}}
+	w := s.writer()
+	w.Lease = &Lease{ObjectKey: client.ObjectKeyFromObject(lease), Labels: map[string]string{"process": name}}
+	err := s.api.Get(s.Context(), w.Lease.ObjectKey, lease)
+	lease.Labels, lease.Spec.HolderIdentity = w.Lease.Labels, &name
+	if apierrors.IsNotFound(err) {
+		err = s.api.Create(s.Context(), lease)
+	} else if err == nil {
+		err = s.api.Update(s.Context(), lease)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return w
+}
+
 func TestALeaderThatIsDeposedLeavesTheObjectToItsSuccessor(t *testing.T) {
 	s := newScene(t)
-	before, after := s.writer(), s.writer()
-	before.Publish(t.Context(), s.rules("a", "b"))
-	after.Publish(t.Context(), s.rules("b"))
-	before.Publish(t.Context(), s.rules("a"))
-	s.expect("after the former leader has tried", "b")
-	s.now.SetTime(s.now.Now().Add(deposed)) // it leads: the other one was something else
-	if err := before.Write(t.Context()); err != nil {
+	idle, before := s.lead("idle"), s.lead("before") // the first has not written yet
+	s.publish(before, s.rules("a", "b"))
+	s.publish(s.lead("after"), s.rules("b"))
+	s.publish(before, s.rules("a"))
+	s.publish(idle, s.rules("a"))
+	s.expect("after former leaders have tried", "b")
+}
+
+// A successor takes the lease and writes the object between two requests of the former leader.
+func TestALeaderThatIsDeposedWhileItWrites(t *testing.T) {
+	s := newScene(t)
+	w := s.lead("before")
+	s.publish(w, s.rules("a", "b"))
+	w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			s.publish(s.lead("after"), s.rules("b"))
+			return c.Update(ctx, o, options...)
+		}})
+	s.publish(w, s.rules("a"))
+	s.expect("what the successor has written", "b")
+}
+
+func TestALeaseThatIsGivenBackIsNotHeld(t *testing.T) {
+	s := newScene(t)
+	w, lease := s.lead("a"), &coordinationv1.Lease{}
+	if err := s.api.Get(t.Context(), w.Lease.ObjectKey, lease); err != nil {
 		t.Fatal(err)
 	}
-	s.expect("at last", "a")
+	lease.Spec.HolderIdentity = new("")
+	if err := s.api.Update(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Lease.Held(t.Context(), s.api); !errors.Is(err, errDeposed) {
+		t.Error(err)
+	}
+}
+
+// Another client edits the object at the same time as a rule stops.
+func TestARuleThatStopsLeavesAnObjectThatIsBeingEdited(t *testing.T) {
+	s := newScene(t)
+	w := s.writer()
+	s.publish(w, s.rules("a", "b"))
+	edited := false
+	w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+			if !edited {
+				edited = true
+				s.publish(s.writer(), s.rules("a"))
+			}
+			return c.Update(ctx, o, options...)
+		}})
+	s.publish(w, s.rules("b"))
+	s.expect("when it has settled", "b")
+}
+
+// Rules with the same taint are in the object with the oldest first, whose value counts, whether or not its evidence has
+// been read.
+func TestAPendingRuleKeepsItsPlace(t *testing.T) {
+	s := newScene(t)
+	same := func(name string, age time.Duration) *ruleset.Rule {
+		return ruleset.Compile(build.MakeRule(name).UID(name).Created(s.now.Now().Add(-age)).Condition("example.com/C").
+			Selector("pool", name).Taint("example.com/same", name, corev1.TaintEffectNoSchedule).Obj(), nil, s.now.Now())
+	}
+	older, newer := same("older", time.Hour), same("newer", 0)
+	s.publish(s.writer(), ruleset.NewSet(older, newer))
+	s.publish(s.writer(), ruleset.NewSet(older.Freeze(ruleset.Problem{Reason: ruleset.ReasonPending}), newer))
+	s.expect("after a restart", "older", "newer")
+}
+
+func TestFrozenRulesAreListed(t *testing.T) {
+	s := newScene(t)
+	frozen := func(reason string) *ruleset.Rule { return s.rule("a").Freeze(ruleset.Problem{Reason: reason}) }
+	for _, step := range []struct {
+		set  *ruleset.Set
+		want []string
+	}{
+		{ruleset.NewSet(frozen(ruleset.ReasonPending)), nil},
+		{ruleset.NewSet(frozen("Invalid")), []string{"a"}},
+		{ruleset.NewSet(frozen(ruleset.ReasonPending)), []string{"a"}}, // after a restart
+		{s.rules("a"), nil},
+	} {
+		w := s.writer()
+		s.publish(w, step.set)
+		if frozen := s.read().Frozen; !slices.Equal(frozen, step.want) {
+			t.Errorf("frozen: %v, want %v", frozen, step.want)
+		}
+	}
 }
 
 // A rule can have a selector of more than a megabyte, which etcd would not accept.
@@ -125,7 +307,7 @@ func TestRulesWithoutRoomAreLeftOut(t *testing.T) {
 		large.SelectorExpression(fmt.Sprintf("example.com/%d", i), "NotIn", values...)
 	}
 	rules = append(rules, ruleset.Compile(large.Obj(), nil, s.now.Now()), s.rule("z"))
-	w.Publish(t.Context(), ruleset.NewSet(rules...))
+	s.publish(w, ruleset.NewSet(rules...))
 	s.expect("without the large rule", "a", "z")
 	for i, want := range []string{"", "have no room", ""} {
 		problem, undecided := w.Problem(rules[i])
@@ -142,8 +324,24 @@ func TestARuleThatIsNotWrittenSaysWhy(t *testing.T) {
 			return apierrors.NewNotFound(schema.GroupResource{}, "")
 		}})
 	w := s.writer()
-	w.Publish(t.Context(), s.rules("a"))
+	s.publish(w, s.rules("a"))
 	if problem, undecided := w.Problem(s.rule("a")); undecided || !strings.Contains(problem, "install the CRD") {
+		t.Errorf("%q, undecided: %t", problem, undecided)
+	}
+}
+
+// Admission goes on with the former version of a rule whose edit cannot be written.
+func TestAnEditThatIsNotWrittenIsAProblem(t *testing.T) {
+	s := newScene(t)
+	w, edited := s.writer(), s.rule("a")
+	s.publish(w, s.rules("a"))
+	edited.Taint.Value = "edited"
+	w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+			return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
+		}})
+	s.publish(w, ruleset.NewSet(edited))
+	if problem, undecided := w.Problem(edited); undecided || !strings.Contains(problem, "roles") {
 		t.Errorf("%q, undecided: %t", problem, undecided)
 	}
 }
@@ -151,11 +349,8 @@ func TestARuleThatIsNotWrittenSaysWhy(t *testing.T) {
 func TestAnObjectThatIsChangedOrDeletedIsWrittenAgain(t *testing.T) {
 	s := newScene(t)
 	w := s.writer()
-	w.Publish(t.Context(), s.rules("a"))
-	object := &admissionv1alpha1.AdmissionRules{}
-	if err := s.api.Get(t.Context(), client.ObjectKey{Name: admissionv1alpha1.Name}, object); err != nil {
-		t.Fatal(err)
-	}
+	s.publish(w, s.rules("a"))
+	object := s.read()
 	object.Rules = nil
 	if err := s.api.Update(t.Context(), object); err != nil {
 		t.Fatal(err)

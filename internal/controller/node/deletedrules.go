@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -51,6 +52,18 @@ func (r *Reconciler) Observe(set *ruleset.Set) {
 	}
 	for _, rule := range set.All() {
 		s.note(string(rule.UID), rule.Generation, rule.Taint, now)
+	}
+}
+
+// ObserveListed does the same with the rules for admission. Admission goes by them until the leader has written them
+// again, also for rules that were deleted while no operator was running.
+func (r *Reconciler) ObserveListed(object *admissionv1alpha1.AdmissionRules) {
+	s, now := &r.deleted, r.Clock.Now()
+	s.observed.Lock()
+	defer s.observed.Unlock()
+	for i := range object.Rules {
+		rule := &object.Rules[i]
+		s.note(rule.UID, 1, &corev1.Taint{Key: rule.Key, Value: rule.Value, Effect: corev1.TaintEffect(rule.Effect)}, now)
 	}
 }
 

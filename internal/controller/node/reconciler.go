@@ -74,8 +74,10 @@ type Reconciler struct {
 	StateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
-	// Publish is called with rules before they come into force. It may be nil.
-	Publish func(context.Context, *ruleset.Set)
+	// Publish is called with rules before they come into force, and Settle before a node is reconciled by them. Both may
+	// be nil.
+	Publish func(*ruleset.Set)
+	Settle  func(context.Context)
 	// Enqueue is called with nodes that need not wait for their retry any longer. It may be nil.
 	Enqueue func(nodes ...string)
 
@@ -120,6 +122,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("reading node %q: %w", req.Name, err)
 	}
 	look := r.Fleet.Look(node)
+	if r.Settle != nil {
+		r.Settle(ctx)
+	}
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
 	p.swept.Node = node
 	if unknown := taints.UnknownRules(node, p.set, r.known); len(unknown) > 0 {

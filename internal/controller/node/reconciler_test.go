@@ -16,10 +16,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
@@ -361,5 +363,15 @@ var _ = Describe("A sweep over a fleet", func() {
 		since, _ := missing(unknown)
 		Expect(since).To(Equal(time.Unix(1, 0)))
 		Expect(lists).To(Equal(1))
+	})
+
+	It("knows the taint of a rule that was deleted while admission went on with it", func() {
+		r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(time.Now())}
+		node, taint := build.MakeNode("n").Created(time.Now()).Obj(), &corev1.Taint{Key: "k", Effect: "NoSchedule"}
+		Expect(r.deleted.known(node, "u", taint)).To(BeFalse())
+		r.ObserveListed(&admissionv1alpha1.AdmissionRules{Rules: []admissionv1alpha1.AdmissionRule{
+			{UID: "u", Key: "k", Effect: "NoSchedule"}}})
+		Expect(r.deleted.known(node, "u", taint)).To(BeTrue())
+		Expect(r.deleted.known(node, "u", &corev1.Taint{Key: "other", Effect: "NoSchedule"})).To(BeFalse())
 	})
 })

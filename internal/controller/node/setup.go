@@ -39,7 +39,7 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	set = r.resolve(wanted)
 	r.Evidence.StopUnused(wanted, set)
 	if r.Publish != nil {
-		r.Publish(ctx, set)
+		r.Publish(set)
 	}
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
 	known := r.Fleet.Rules()

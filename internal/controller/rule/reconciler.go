@@ -318,13 +318,11 @@ func (r *Reconciler) askGuard(rule *ruleset.Rule, m *fleet.Material) *guard.Prob
 // each start of the operator, and the status would say for a moment that the rule is not in force.
 func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	now time.Time) time.Duration {
-	pending := slices.ContainsFunc(compiled.Problems,
-		func(p ruleset.Problem) bool { return p.Reason == ruleset.ReasonPending })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.progress(rule)
 	switch {
-	case !pending:
+	case !compiled.Pending():
 		p.pendingSince = time.Time{}
 		return 0
 	case p.pendingSince.IsZero():

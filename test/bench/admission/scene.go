@@ -18,7 +18,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
@@ -26,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/node"
@@ -225,10 +223,9 @@ func (s *scene) makeRules(ctx context.Context, n int, installed *[]client.Object
 		*installed = append(*installed, rule)
 		compiled = append(compiled, ruleset.Compile(rule, nil, time.Now()))
 	}
-	rules, _ := ruleset.NewSet(compiled...).ForAdmission()
-	admitting := ruleset.CompileAdmission(rules)
+	object, _ := ruleset.NewSet(compiled...).ForAdmission(nil)
+	admitting := ruleset.CompileAdmission(object.Rules)
 	s.rules.Store(&admitting)
-	object := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}, Rules: rules}
 	*installed = append(*installed, object)
 	operator, err := s.cluster.As(cluster.OperatorUser, "system:masters") // a policy refuses others
 	if err != nil {

@@ -31,6 +31,7 @@ const (
 	finalizer kind = "finalizer"
 	lease     kind = "lease"
 	agents    kind = "agents' configuration"
+	admission kind = "rules for admission"
 	read      kind = "" // no write
 	// strange is a write that the operator should not make.
 	strange kind = "strange write"
@@ -39,6 +40,7 @@ const (
 const (
 	rulesPath  = "/apis/readiness.node.x-k8s.io/v1alpha1/nodereadinessrules/"
 	configPath = "/api/v1/namespaces/" + leaseNamespace + "/configmaps/nodegate-agent-config"
+	listsPath  = "/apis/nodegate.io/v1alpha1/admissionrules"
 )
 
 // kindOf returns the kind of a request.
@@ -61,6 +63,8 @@ func kindOf(r *http.Request) kind {
 		return lease
 	case r.URL.Path == configPath && is(http.MethodPatch):
 		return agents
+	case r.URL.Path == listsPath && is(http.MethodPost), r.URL.Path == listsPath+"/nodegate" && is(http.MethodPut):
+		return admission
 	}
 	return strange
 }
@@ -77,6 +81,8 @@ func TestKindsOfWrites(t *testing.T) {
 		"PATCH /api/v1/namespaces/default/configmaps/x": strange,
 		"PATCH " + rulesPath + "r":                      finalizer, "PUT " + rulesPath + "r": strange,
 		"PUT /apis/coordination.k8s.io/v1/namespaces/x/leases/l": lease,
+		"POST " + listsPath: admission, "PUT " + listsPath + "/nodegate": admission,
+		"DELETE " + listsPath + "/nodegate": strange, "PUT " + listsPath + "/x": strange,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if got := kindOf(httptest.NewRequestWithContext(t.Context(), method, path, http.NoBody)); got != want {

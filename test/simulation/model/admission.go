@@ -54,9 +54,10 @@ func (r *Request) rules(v *View) iter.Seq[*rule] {
 	return each[rule](v.Rules)
 }
 
-// list is the object that lists the rules for admission.
+// list is the object that lists the rules for admission, and those that are frozen.
 type list struct {
-	Rules []struct {
+	Frozen []string
+	Rules  []struct {
 		Name, UID          string
 		Since              time.Time
 		Key, Value, Effect string
@@ -83,15 +84,18 @@ func (l *list) all() iter.Seq[*rule] {
 }
 
 // Listed judges the list of the rules for admission at a quiet moment: it has all rules that taint nodes at admission,
-// and no others.
+// and no others, and those that are frozen.
 func (m *Model) Listed(of Document, v *View) {
-	in := map[string]taint{}
+	if v.Foreign { // then it stays as it was
+		return
+	}
+	in, frozen, there := map[string]taint{}, []string(nil), map[string]bool{}
 	if of != nil {
 		for r := range read[list](of).all() {
 			in[r.Metadata.UID] = r.Spec.Taint
 		}
+		frozen = read[list](of).Frozen
 	}
-	there := map[string]bool{}
 	for r := range each[rule](v.Rules) {
 		t, listed := in[r.Metadata.UID]
 		there[r.Metadata.UID] = true
@@ -99,8 +103,11 @@ func (m *Model) Listed(of Document, v *View) {
 			r.Spec.NodeAdmission != "None" && v.frozen(r) == "" && !r.notInForce() // as in a deadlock
 		m.check("listed", listed == must && (!must || t == r.Spec.Taint), "rule %s is listed for admission: %t, %v",
 			r.Metadata.Name, listed, t)
+		inForce, is := v.frozen(r) == "" && !r.notInForce(), slices.Contains(frozen, r.Metadata.UID)
+		m.check("listed", (!is || !inForce) && (is || r.Metadata.DeletionTimestamp != nil || !r.invalid()),
+			"rule %s is listed as frozen: %t", r.Metadata.Name, is)
 	}
-	for uid := range in {
+	for _, uid := range append(frozen, slices.Collect(maps.Keys(in))...) {
 		m.check("listed", there[uid], "the rule %s is listed for admission, and does not exist", uid)
 	}
 }

@@ -49,5 +49,20 @@ func init() {
 			`		if nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, &rule.Taint) == nil {`,
 			`		if MUTANT || nodeview.Find(&corev1.Node{Spec: corev1.NodeSpec{Taints: taints}}, &rule.Taint) == nil {`,
 			"admission|labelled"},
+		{"an object that a person has edited stays", `	a.tell(true)
+`, `	if !MUTANT {
+		a.tell(true)
+	}
+`, "listed"},
+		{"an object that a person has deleted stays away", `	a.tell(false)
+`, `	if !MUTANT {
+		a.tell(false)
+	}
+`, "listed"},
+		{"frozen rules are not listed", `		if r.Mode == Frozen && len(after.Frozen)`,
+			`		if !MUTANT && r.Mode == Frozen && len(after.Frozen)`, "listed"},
+		{"what is listed of a rule that is pending is lost", `		case r.undecided():
+			rule = find(`, `		case !MUTANT && r.undecided():
+			rule = find(`, "listed|admits"},
 	}...)
 }

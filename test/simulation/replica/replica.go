@@ -149,7 +149,7 @@ func (r *Replica) Start() {
 	if r.World.Policy { // as with --node-admission=auto
 		engine = nodeadmission.EnginePolicy
 	}
-	r.rules = &admissionrules.Writer{Client: instant{reader: live{r}, replica: r}, Clock: r}
+	r.rules = &admissionrules.Writer{Client: instant{reader: live{r}, replica: r}}
 	var err error
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
 		Cache: cached, Client: writer{reader: cached, replica: r}, Live: live{r},

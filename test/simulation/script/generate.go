@@ -6,6 +6,7 @@ package script
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // MaxNodes, MaxRules and MaxPods bound a story; MaxPods is for each node.
@@ -65,6 +66,7 @@ func Generate(seed uint64, steps int) *Script {
 		g.draw()
 	}
 	g.engine(seed)
+	g.list(seed)
 	return g.script
 }
 
@@ -88,6 +90,19 @@ func (g *generator) engine(seed uint64) {
 		case 2:
 			s.Pod = 2
 		}
+	}
+}
+
+// list lets people edit and delete the list of the rules for admission in a part of the stories. It draws for itself,
+// too.
+func (g *generator) list(seed uint64) {
+	own := rand.New(rand.NewPCG(seed, 3))
+	for own.IntN(3) == 0 {
+		step := Step{Do: "list.delete"}
+		if own.IntN(3) > 0 {
+			step = Step{Do: "list.edit", N: []int{0, 10, 100}[own.IntN(3)]}
+		}
+		g.script.Steps = slices.Insert(g.script.Steps, own.IntN(len(g.script.Steps)), step)
 	}
 }
 

@@ -76,6 +76,8 @@ var words = map[string]string{
 	"handover": "replica %[4]d becomes the leader; the old one has not noticed yet",
 	"node.create": "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d; " +
 		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",
+	"list.edit":     "the rules for admission are edited to what they were %[7]d versions ago, or with 0 to nothing",
+	"list.delete":   "the rules for admission are deleted",
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
 	"node.rack":     "node n%[1]d is moved to rack %[6]q",

@@ -4,11 +4,14 @@
 package world
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/replica"
@@ -24,6 +27,7 @@ const (
 	recordKey      = "nodegate.io/rule-"
 	replaceKey     = "example.com/replace-"
 	namespace      = "apps"
+	listName       = "nodegate"
 )
 
 // do makes one step happen.
@@ -38,6 +42,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.doPod(s)
 	case "rule":
 		w.doRule(s)
+	case "list":
+		w.doList(s)
 	case "daemon":
 		w.doDaemons(s)
 	case "deliver":
@@ -132,6 +138,25 @@ func (w *World) serve(which string, resume bool) {
 // send carries a request of an actor out. What is refused does not happen.
 func (w *World) send(r api.Request) {
 	_, _ = w.server.Do(r)
+}
+
+// doList lets a person write the list of the rules for admission, as a backup does that is restored, or delete it.
+func (w *World) doList(s *script.Step) {
+	if s.Do == "list.delete" {
+		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.AdmissionRules, Name: listName})
+		return
+	}
+	patch := map[string]any{"rules": nil, "frozen": nil}
+	if s.N > 0 {
+		for _, before := range w.server.ListAt(api.AdmissionRules, max(0, w.server.Version()-int64(s.N))) {
+			content := before.Meta.(*unstructured.Unstructured).Object
+			patch["rules"], patch["frozen"] = content["rules"], content["frozen"]
+		}
+	}
+	body, err := json.Marshal(patch)
+	utilruntime.Must(err)
+	w.send(api.Request{User: "admin", Verb: "patch", Patch: types.MergePatchType, Kind: api.AdmissionRules, Name: listName,
+		Body: body})
 }
 
 func (w *World) doRule(s *script.Step) {

@@ -45,7 +45,7 @@ func (w *World) quiet() {
 	v := w.present()
 	v.Leader, v.Started = leader.Process(), leader.Started()
 	w.Model.Quiet(v)
-	w.Model.Listed(document(w.server.Get(api.AdmissionRules, "nodegate")), v)
+	w.Model.Listed(document(w.server.Get(api.AdmissionRules, listName)), v)
 }
 
 // next is the next deadline of a replica; zero, if there is none.
