@@ -26,7 +26,8 @@ func (r *Record) fields() [27]field {
 	return [...]field{
 		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late},
 		{"adopted", &r.Adopted},
-		{"limited", &r.Limited}, {"domains", &r.Domains}, {"forced", &r.Forced}, {"existing", &r.Existing}, {"released", &r.Released},
+		{"limited", &r.Limited}, {"domains", &r.Domains}, {"forced", &r.Forced}, {"existing", &r.Existing},
+		{"released", &r.Released},
 		{"found", &r.Found},
 		{"timedOut", &r.TimedOut}, {"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore},
 		{"rearmedAt", &r.RearmedAt}, {"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},

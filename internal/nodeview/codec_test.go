@@ -27,6 +27,7 @@ func TestRecordsAreReadAndWrittenAsByEncodingJSON(t *testing.T) {
 	}
 	for range 2000 {
 		r := Record{Rule: text(), Taint: text(), Since: when(), Late: random.IntN(2) == 0, Limited: random.IntN(2) == 0,
+			Domains:  text(),
 			Forced:   random.IntN(2) == 0,
 			Existing: random.IntN(2) == 0, Released: when(), TimedOut: when(), BootID: text(), NotBefore: when(),
 			RearmedAt: when(), Former: when(), GuardedSince: when(), GuardEnded: when(), Published: text(),

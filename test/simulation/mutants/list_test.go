@@ -10,7 +10,8 @@ var mutants = []mutant{
 	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
-	{"the limit is always granted", `if why = l.why(w.cell, claims); why != "" {`, `if why = l.why(w.cell, claims); MUTANT {
+	{"the limit is always granted", `if why = l.why(w.cell, claims); why != "" {`,
+		`if why = l.why(w.cell, claims); MUTANT {
 		l.stopWaiting(n)
 		l.reserved[n] = w.cell
 		w.cell.take(claims, 1)
@@ -47,8 +48,8 @@ var mutants = []mutant{
 `, `      true ||
 `, "overruled"},
 	{"8: evictions write through the cache's client",
-		`Live: env.Direct, Rules`,
-		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Rules`,
+		`Live: env.Direct, Rules: r.NodeRules.InForce, Namespace`,
+		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Rules: r.NodeRules.InForce, Namespace`,
 		"watched"},
 	{"9: one refused eviction ends the others",
 		`case refuses(err):`, `case !MUTANT && refuses(err):`, "evicted"},
