@@ -27,8 +27,8 @@ import (
 const stopWithin = 2 * time.Second
 
 // Writer writes the AdmissionRules while this replica leads. A rule that stops leaves the object before the operator
-// changes a node because of that, and an edited one is written again. A new rule is added a moment later. It is safe for
-// concurrent use.
+// changes a node because of that, and an edited one is written again. A new rule is added a moment later. It is safe
+// for concurrent use.
 type Writer struct {
 	// Client reads from and writes to the API server.
 	Client client.Client

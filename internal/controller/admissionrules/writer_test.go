@@ -259,8 +259,8 @@ func TestARuleThatStopsLeavesAnObjectThatIsBeingEdited(t *testing.T) {
 	s.expect("when it has settled", "b")
 }
 
-// Rules with the same taint are in the object with the oldest first, whose value counts, whether or not its evidence has
-// been read.
+// Rules with the same taint are in the object with the oldest first, whose value counts, whether or not its evidence
+// has been read.
 func TestAPendingRuleKeepsItsPlace(t *testing.T) {
 	s := newScene(t)
 	same := func(name string, age time.Duration) *ruleset.Rule {
