@@ -50,8 +50,10 @@ func TestReleasedAndCounted(t *testing.T) {
 		"one that does not match is not counted": {node: Old().Unlabel("pool"), released: true},
 		"a record from a clock a little ahead does": {node: Fresh().Annotation(RecordKey, Released(10+300)),
 			released: true, counted: true},
-		"a record from further ahead does not": {node: Fresh().Annotation(RecordKey,
-			Released(10+301))},
+		"a record from further ahead, too": {node: Fresh().Annotation(RecordKey, Released(10+301)),
+			released: true, counted: true},
+		"so does one that was made when the node was created, by a clock that is far behind": {released: true,
+			counted: true, node: Fresh().Created(At(4000)).Annotation(RecordKey, Released(4000))},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -186,10 +186,11 @@ func ReadRecord(value string) (Record, bool) {
 	return readJSON(value)
 }
 
-// DecodeRecord parses a record. It drops invalid fields and impossible times, which are before the node's creation or
-// in the future, because a record that is forged, or copied from an earlier node of the same name, must not release a
-// node. A claim before the node's creation counts from the creation: the webhook makes it in the creating request, and
-// the API server sets the creation time after that.
+// DecodeRecord parses a record. It drops invalid fields and times before the node's creation, because a record that is
+// copied from an earlier node of the same name must not release a node. A claim before the node's creation counts from
+// the creation: the webhook makes it in the creating request, and the API server sets the creation time after that. Of
+// times in the future, by a clock that was ahead or if this process's clock is behind, those that say that something
+// has happened become now: the node stays in service. The others are dropped.
 func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
 	r, ok := ReadRecord(value)
 	if !ok {
@@ -201,10 +202,19 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 	if !r.Since.IsZero() && r.Since.Time.Before(node.CreationTimestamp.Time) {
 		r.Since = node.CreationTimestamp
 	}
+	latest, stamp := metav1.NewTime(now.Add(evidence.MaxClockSkew)), metav1.NewTime(now.Truncate(time.Second))
+	if created := node.CreationTimestamp; latest.Before(&created) {
+		latest, stamp = created, created
+	}
+	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.RearmedAt} {
+		if latest.Before(t) {
+			*t = stamp
+		}
+	}
 	for _, t := range []*metav1.Time{
 		&r.Since, &r.Released, &r.TimedOut, &r.GuardedSince, &r.GuardEnded, &r.RearmedAt, &r.Former,
 	} {
-		if t.Time.Before(node.CreationTimestamp.Time) || t.Time.After(now.Add(evidence.MaxClockSkew)) {
+		if t.Before(&node.CreationTimestamp) || latest.Before(t) {
 			*t = metav1.Time{}
 		}
 	}
@@ -216,8 +226,8 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		r.Health = ""
 	}
 	// NotBefore is by kubelet's clock, which may be behind. A time in the past does no harm.
-	if r.NotBefore.After(now.Add(evidence.MaxClockSkew)) {
-		r.NotBefore = metav1.Time{}
+	if latest.Before(&r.NotBefore) {
+		r.NotBefore = r.RearmedAt
 	}
 	return r, true
 }

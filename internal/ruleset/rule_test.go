@@ -113,6 +113,12 @@ func TestInForce(t *testing.T) {
 			rule: told(86400), prev: compiled(told(86400), at(86400)), since: at(0), just: true,
 		},
 		"and that stays so": {rule: told(86400), prev: compiled(told(86400), at(-20)), since: at(-20), just: true},
+		"a status of a new rule holds by a clock that is far behind the API server's": {
+			rule: told(4000).Created(at(4000)), prev: compiled(valid().Created(at(4000)), at(-20)), since: at(4000),
+		},
+		"by such a clock, an edited selector does not put it in force before its creation": {
+			rule: told(4000).Created(at(4000)).Selector("zone", "a"), since: at(4000), just: true,
+		},
 		"a status by a clock that is a minute ahead holds": {rule: told(60), since: at(60)},
 		"an edited selector puts it in force": {
 			rule: told(-300).Selector("zone", "a"), prev: compiled(known(), at(-20)), since: at(0), just: true,

@@ -210,8 +210,8 @@ func (n *subject) leave() move {
 	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
 		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
 	since := n.Verdict.Since
-	if n.rec.RearmedAt.After(since) {
-		since = n.rec.RearmedAt.Time
+	if at := n.rec.RearmedAt.Time; at.After(since) && !at.After(n.Now) { // else the clock is behind
+		since = at
 	}
 	due := since.Add(n.Rule.Spec.UnreadyWindow())
 	taken := answer{yes: true}
