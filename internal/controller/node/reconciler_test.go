@@ -302,6 +302,7 @@ var _ = Describe("The heartbeat filter", func() {
 		}{
 			"nothing":             {build.WrapNode(base.Obj()), false},
 			"a heartbeat":         {build.WrapNode(base.Obj()).Heartbeat(cni, now.Add(time.Minute)), false},
+			"an older heartbeat":  {build.WrapNode(base.Obj()).Heartbeat(cni, now.Add(-time.Minute)), true},
 			"their annotation":    {build.WrapNode(base.Obj()).Annotation("theirs", "2"), false},
 			"our annotation":      {build.WrapNode(base.Obj()).Annotation(v1alpha1.RecordAnnotationPrefix+"u", "{}"), true},
 			"the override":        {build.WrapNode(base.Obj()).Annotation(v1alpha1.OverrideAnnotation, "Hold"), true},

@@ -134,7 +134,8 @@ func conditionsChanged(before, after []corev1.NodeCondition) bool {
 	}
 	for i := range before {
 		b, a := &before[i], &after[i]
-		if b.Type != a.Type || b.Status != a.Status || !b.LastTransitionTime.Equal(&a.LastTransitionTime) {
+		if b.Type != a.Type || b.Status != a.Status || !b.LastTransitionTime.Equal(&a.LastTransitionTime) ||
+			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) { // it is stale earlier than the last verdict said
 			return true
 		}
 	}
