@@ -35,6 +35,8 @@ var unmeasured = []struct{ path, why, test string }{
 	{"controller/admissionrules/start.go", "runs in real time", "internal/admission/node/suite_test.go"},
 	{"watch/restored.go", "reads versions of a real server", "internal/watch/restored_test.go"},
 	{"sources/informers.go", "client-go's informers", "internal/sources/informers_test.go"},
+	{"sources/podstore.go", "a store of client-go's reflectors", "internal/sources/podstore_test.go"},
+	{"sources/snapshot.go", "reads evidence for the plugin", "internal/sources/sources_test.go"},
 	{"operator/run.go", "the manager with its connections", "internal/operator/run_test.go"},
 	{"operator/webhooks.go", "the server of webhooks", "internal/admission/server_test.go"},
 	{"operator/events.go", "events, for people", "internal/operator/events_test.go"},

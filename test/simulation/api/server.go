@@ -253,6 +253,9 @@ func (s *Server) create(r *Request) (*Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	if err := s.accepts(r.Kind); err != nil {
+		return nil, err
+	}
 	if s.objects[r.Kind][cache.MetaObjectToName(obj).String()] != nil {
 		return nil, apierrors.NewAlreadyExists(r.Kind.Resource(), obj.GetName())
 	}
@@ -334,7 +337,11 @@ func (s *Server) drop(before *Object, last metav1.Object) *Object {
 	delete(s.objects[before.Kind], before.Key())
 	s.log[before.Kind] = append(s.log[before.Kind], Event{Version: s.version, Before: before})
 	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	return &Object{Kind: before.Kind, Version: s.version, Meta: last}
+	out := &Object{Kind: before.Kind, Version: s.version, Meta: last}
+	if before.Kind == Rules {
+		s.retired()
+	}
+	return out
 }
 
 // remove deletes an object, or marks it where finalizers or a grace period hold it.

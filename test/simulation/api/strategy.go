@@ -5,9 +5,11 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"slices"
+	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
@@ -263,9 +265,13 @@ func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) 
 func (s *Server) Serve(d *Definition, cut bool) {
 	crd := new(*d.object)
 	before := s.objects[CRDs][crd.Name]
-	crd.UID, crd.Generation = "crd", 1
+	crd.Generation = 1
 	if before != nil {
-		crd.Generation = before.Meta.GetGeneration() + 1
+		crd.UID, crd.Generation = before.Meta.GetUID(), before.Meta.GetGeneration()+1
+		crd.DeletionTimestamp, crd.Finalizers = before.Meta.GetDeletionTimestamp(), before.Meta.GetFinalizers()
+	} else {
+		s.uids++
+		crd.UID = uid(s.uids)
 	}
 	s.store(CRDs, before, crd)
 	s.schema = d.schema
@@ -273,6 +279,46 @@ func (s *Server) Serve(d *Definition, cut bool) {
 	if cut {
 		s.cuts = s.served
 	}
+}
+
+// Serves reports whether there is a CRD of rules.
+func (s *Server) Serves() bool { return len(s.objects[CRDs]) > 0 }
+
+// Retire deletes the CRD of rules. Its finalizer deletes all rules, and keeps it until none is left.
+func (s *Server) Retire() {
+	for _, before := range s.objects[CRDs] {
+		crd := clone(before.Meta)
+		crd.SetDeletionTimestamp(new(metav1.NewTime(s.Now().UTC().Truncate(time.Second))))
+		crd.SetFinalizers([]string{"customresourcecleanup.apiextensions.k8s.io"})
+		s.store(CRDs, before, crd)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.objects[Rules])) {
+		_, _ = s.remove(&Request{Kind: Rules, Name: name}, s.objects[Rules][name])
+	}
+	s.retired()
+}
+
+// retired removes a CRD that is being deleted, once no rule is left.
+func (s *Server) retired() {
+	for _, crd := range s.objects[CRDs] {
+		if crd.Meta.GetDeletionTimestamp() != nil && len(s.objects[Rules]) == 0 {
+			s.drop(crd, clone(crd.Meta))
+		}
+	}
+}
+
+// accepts returns an error for a new rule that cannot be stored.
+func (s *Server) accepts(k Kind) error {
+	if k != Rules {
+		return nil
+	}
+	for _, crd := range s.objects[CRDs] {
+		if crd.Meta.GetDeletionTimestamp() == nil {
+			return nil
+		}
+		return apierrors.NewMethodNotSupported(k.Resource(), "create")
+	}
+	return apierrors.NewNotFound(k.Resource(), "")
 }
 
 // prune drops from a rule what the served schema does not have.

@@ -3,13 +3,45 @@
 
 package model
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Filled notes that the annotations of a node have had little room: its records may be short, or missing.
 func (m *Model) Filled(d Document) {
 	if n := read[node](d); n != nil {
-		m.node(n.Metadata.UID).full = true
+		m.node(n.Metadata.UID).full, m.node(n.Metadata.UID).filled = true, true
 	}
+}
+
+// Tampered notes that an administrator has tried to change what the operator keeps on a node. Records cannot be changed
+// where the record guard is installed. What the node is under the rules is open from then on.
+func (m *Model) Tampered(before, after Document, key string, unguarded bool) {
+	was, is := read[node](before), read[node](after)
+	if is == nil || was.Metadata.Annotations[key] == is.Metadata.Annotations[key] {
+		return
+	}
+	h := m.node(is.Metadata.UID)
+	for _, u := range h.rules {
+		u.opened, u.served, u.reborn, u.perhaps = false, false, false, true
+	}
+	switch {
+	case strings.HasPrefix(key, replaced):
+		if h.marks == nil {
+			h.marks = map[string]bool{}
+		}
+		h.marks[key] = is.Metadata.Annotations[key] != ""
+	case strings.HasPrefix(key, recordPrefix):
+		h.full, h.tampered = true, true
+		m.check("overruled", unguarded, "the record %s of node %s is changed by an administrator", key, is.Metadata.Name)
+	}
+}
+
+// Forged notes that a node has registered with records, where no policy protects them.
+func (m *Model) Forged(d Document) {
+	h := m.node(read[node](d).Metadata.UID)
+	h.full, h.tampered = true, true
 }
 
 // hasFull reports whether a rule selects, or has selected, a node whose annotations have had little room: what it
@@ -22,7 +54,7 @@ func (m *Model) hasFull(r *rule, v *View) bool {
 	return h.full
 }
 
-// restFull: without room for records, taints are still added and removed.
+// restFull: without complete records, taints are still added and removed.
 func (m *Model) restFull(n *node, v *View) {
 	for id := range sorted(m.taintsOf(n, v)) {
 		wanted, open := false, m.node(n.Metadata.UID).foreign[id]
@@ -34,6 +66,7 @@ func (m *Model) restFull(n *node, v *View) {
 			switch holds := m.holds(n, r, v, true); {
 			case !m.plain(n, r, v) || holds == unknown || v.frozen(r) != "":
 				open = true
+			case holds == no && r.Spec.Timeout.Seconds > 0: // it has ended
 			case holds == no && m.steady(n, r, no, 0, v):
 				wanted = true
 			case !m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
@@ -42,7 +75,7 @@ func (m *Model) restFull(n *node, v *View) {
 		}
 		if wanted || !open {
 			m.check("roomless", n.has(id) == wanted,
-				"taint %s on node %s, whose annotations are full: %v, and a rule wants it: %v", id, n.Metadata.Name,
+				"taint %s on node %s, whose records are not complete: %v, and a rule wants it: %v", id, n.Metadata.Name,
 				n.has(id), wanted)
 		}
 	}
@@ -50,9 +83,13 @@ func (m *Model) restFull(n *node, v *View) {
 
 // plain reports whether only its evidence decides whether a rule holds a node.
 func (m *Model) plain(n *node, r *rule, v *View) bool {
-	s := &r.Spec
+	s, h := &r.Spec, m.node(n.Metadata.UID)
+	if s.Timeout.Seconds > 0 && (v.Process != 0 || s.Timeout.Action != "Release" || !h.tampered || h.filled) {
+		return false
+	}
 	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && !s.limited() &&
-		(s.ExistingNodes == "" || s.ExistingNodes == "All") && s.Timeout.Seconds == 0 && !s.rearms() &&
+		(s.ExistingNodes == "" || s.ExistingNodes == "All") && !s.rearms() &&
 		s.Stabilization.UnreadySeconds == 0 && v.override(n) == "" && n.Metadata.DeletionTimestamp == nil &&
-		len(m.rules[r.Metadata.UID].inForce) == 1 && m.now().Sub(n.Metadata.CreationTimestamp) > time.Second
+		(len(m.rules[r.Metadata.UID].inForce) == 1 || s.Timeout.Seconds > 0) &&
+		m.now().Sub(n.Metadata.CreationTimestamp) > time.Second
 }

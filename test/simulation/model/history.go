@@ -67,6 +67,7 @@ func (m *Model) Observe(v *View, readable bool) {
 func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	o := &u.observed
 	if o.generation != r.Metadata.Generation {
+		u.unheld = latest(u.unheld, o.yes, o.unsure)
 		*o = observed{generation: r.Metadata.Generation, from: v.Now, lost: n.Metadata.CreationTimestamp}
 	}
 	is := m.holds(n, r, v, true)
@@ -108,7 +109,7 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 		return true
 	}
 	o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
-	if young || o.generation != r.Metadata.Generation || m.Skewed(n.Metadata.Name) || m.rebooted(n, r) == yes {
+	if young || o.generation != r.Metadata.Generation || m.skewed(n) || m.rebooted(n, r) == yes {
 		return false
 	}
 	since := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is])
@@ -123,6 +124,12 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 	}
 	return v.Now.Sub(since) >= time.Duration(seconds)*time.Second+slack
 }
+
+// Odd notes that a reporter writes a time of long ago, or far ahead.
+func (m *Model) Odd(uid string, odd bool) { m.node(uid).odd = m.node(uid).odd || odd }
+
+// skewed reports whether times that were reported of a node may be wrong.
+func (m *Model) skewed(n *node) bool { return m.Skewed(n.Metadata.Name) || m.node(n.Metadata.UID).odd }
 
 // holdsYoung reports whether a node may be younger than a rule's minimumHoldSeconds.
 func (r *rule) holdsYoung(n *node, now time.Time) bool {
@@ -164,7 +171,7 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 	o := &h.under(r.Metadata.UID).observed
 	last := map[answer]time.Time{yes: o.yes, no: o.no}[before]
 	if seconds == 0 || last.IsZero() || o.generation != r.Metadata.Generation || len(r.Spec.Requirements) > 0 ||
-		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.Skewed(shown.Metadata.Name) && o.turned != v.Process ||
+		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.skewed(shown) && o.turned != v.Process ||
 		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
 		return
 	}
@@ -190,14 +197,15 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	u := h.under(r.Metadata.UID)
 	rh := m.rules[r.Metadata.UID]
 	// A write of the status while the CRD is a foreign one loses fields of the rule; its generation stays.
-	edited := len(rh.inForce) != 1 || rh.last.Spec.Timeout != r.Spec.Timeout
+	edited := !rh.edited.IsZero() && !u.claimed.After(rh.edited) || rh.last.Spec.Timeout != r.Spec.Timeout
 	switch {
-	case edited && n.letsPass(r):
+	case edited && n.letsPass(r), !u.passed.IsZero() && t.Seconds == 0,
+		u.passed.IsZero() && len(rh.inForce) != 1 && n.record(r.Metadata.UID).Passed:
 		return unknown
-	case t.Seconds == 0 || t.Action != "Release":
+	case t.Seconds == 0 || t.Action != "Release" && u.passed.IsZero():
 		return no
 	}
-	changed := latest(u.observed.yes, u.observed.unsure)
+	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
 	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden:
@@ -225,7 +233,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 			!s.NodeSelector.matches(n.Metadata.Labels), s.bootstrap(), len(s.Requirements) > 0, s.ConditionPolicy == "anyOf",
 			!u.opened && !n.has(unreachable+":NoExecute"),
 			o.generation != r.Metadata.Generation || m.holds(n, r, v, true) != no || o.lost.IsZero(),
-			latest(o.from, o.yes, o.unsure).After(since), m.Skewed(n.Metadata.Name):
+			latest(o.from, o.yes, o.unsure).After(since), m.skewed(n):
 			continue
 		}
 		if hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second; v.Now.Before(o.lost.Add(hold - slack)) {
@@ -256,6 +264,15 @@ func (m *Model) Evicting(before, after Document, v *View) {
 	if r := m.surelyGuards(n, v, v.Now); r != nil {
 		m.check("denies", is != nil && is.Metadata.DeletionTimestamp == nil,
 			"pod %s of node %s is evicted, which rule %s guards", was.Metadata.Name, n.Metadata.Name, r.Metadata.Name)
+	}
+}
+
+// Deleting judges a request to delete a pod by another client than those whose evictions a guard may deny.
+func (m *Model) Deleting(d Document, allowed bool, v *View) {
+	p := read[pod](d)
+	if n := read[node](v.Nodes[p.Spec.NodeName]); !allowed || n != nil && p.Metadata.DeletionTimestamp == nil &&
+		m.surelyGuards(n, v, v.Now) != nil {
+		m.check("frees", allowed, "the deletion of pod %s is denied, which is no eviction", p.Metadata.Name)
 	}
 }
 

@@ -144,7 +144,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			continue
 		}
 		status, sure := c.status(maxAge, now)
-		sure = sure && (maxAge == 0 || status == "Unknown" || !m.Skewed(n.Metadata.Name)) // else it counts from its arrival
+		sure = sure && (maxAge == 0 || status == "Unknown" || !m.skewed(n)) // else it counts from its arrival
 		switch {
 		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
 			return unknown
@@ -159,9 +159,10 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 				h.perhapsSinceBoot(n, r):
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
-				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))):
+				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
+				c.reported().After(now.Add(4 * time.Minute)):
 				return unknown
-			case c.LastHeartbeatTime.Before(h.boot):
+			case c.reported().Before(h.boot):
 				return no
 			case ahead: // such a time counts once the boot is confirmed
 				return unknown
@@ -178,7 +179,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 
 // status is the status that counts: what is stale, or no status, is Unknown.
 func (c *condition) status(maxAge time.Duration, now time.Time) (status string, sure bool) {
-	status, left := c.Status, c.LastHeartbeatTime.Add(maxAge).Sub(now)
+	status, left := c.Status, c.reported().Add(maxAge).Sub(now)
 	if status != "True" && status != "False" {
 		status = "Unknown"
 	}

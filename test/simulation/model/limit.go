@@ -97,8 +97,8 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
 			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
-			!r.timed(n, no) || !r.timed(shown, no) || r.Spec.byRack() && n.rack(r) != shown.rack(r) ||
-			m.Skewed(n.Metadata.Name) || m.Skewed(shown.Metadata.Name) || mine.yes.IsZero() || o.yes.IsZero() ||
+			!r.timed(n, no) || !r.timed(shown, no) || r.Spec.byRack() ||
+			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||
 			m.holds(n, r, v, false) != no {
 			continue
 		}

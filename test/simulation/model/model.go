@@ -7,6 +7,7 @@ package model
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -29,6 +30,8 @@ type View struct {
 	Claims map[string]Document
 	// Evidence is that of its watches, by watch; a watch that has not listed is not among them.
 	Evidence map[string][]Document
+	// Blind is whether it could not list pods lately: old nodes may run some.
+	Blind bool
 	// Compiling is whether the rules of the process lack DaemonSets that it was shown.
 	Compiling bool
 	// Running are all pods that there are.
@@ -43,10 +46,10 @@ type View struct {
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed",
-	"completes", "denies", "domains", "evicted", "evicts", "first", "frozen", "gone", "keeps", "labelled", "lapsed",
-	"left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled", "places",
-	"published", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints", "value",
-	"watched", "windows"}
+	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps",
+	"labelled", "lapsed", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
+	"places", "published", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints",
+	"value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -60,6 +63,8 @@ type Model struct {
 	// under the same name is not among them.
 	Starts map[string]int
 
+	// Unguarded is whether no policy protects records: then the taint of a rule that is gone stays.
+	Unguarded bool
 	// Skewed reports whether the clock of a node is wrong.
 	Skewed func(name string) bool
 
@@ -73,11 +78,15 @@ type nodeHistory struct {
 	booted   time.Time           // by ours
 	bootID   string              // after it
 	admitted map[string][]string // rules that claimed a taint when the node was created
+	odd      bool                // a reporter has written a time of long ago, or far ahead
 	foreign  map[string]bool     // taints that others put there
 	occupied bool                // pods ran there at a write of a replica: it may be in service by its age
 	evicts   time.Time           // when it last had a NoExecute taint
 	gone     bool                // it was deleted
 	full     bool                // its annotations have had little room
+	filled   bool                // by someone who has filled them
+	tampered bool                // an administrator has changed its records
+	marks    map[string]bool     // for replacement, that others have written
 	guarded  bool                // a guard was active: evictions may have been denied
 	last     *node
 	rules    map[string]*underRule // by UID
@@ -108,6 +117,7 @@ type underRule struct {
 	claimed    time.Time // when the rule claimed the node last
 	passed     time.Time // when a timeout let it pass
 	overridden bool      // it ever was
+	unheld     time.Time // when the rule last held, or could not be judged, before it was edited
 	unmatched  bool      // the rule has not selected it in the meantime
 	waits      int       // the process that was at rest while the node waited for the limit
 	waited     time.Time // since when it had not been ready then
@@ -128,6 +138,7 @@ type ruleHistory struct {
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
+	edited  time.Time // when more than its timeout and its limit was edited last
 	gone    bool      // it was deleted without a finalizer
 	removed time.Time // when its finalizer was removed; admission may claim a moment longer
 	full    bool      // it has selected a node whose annotations have had little room
@@ -245,6 +256,9 @@ func (m *Model) RuleWritten(d Document) {
 		}
 		h.inForce[r.Metadata.Generation], h.places = since, nil
 	}
+	if h.last != nil && h.last.edits(r) {
+		h.edited = m.now()
+	}
 	h.taints[r.Spec.Taint.id()] = true
 	if t := r.Spec.Publish.ConditionType; t != "" {
 		h.types[t] = true
@@ -255,6 +269,14 @@ func (m *Model) RuleWritten(d Document) {
 		}
 	}
 	h.last = r
+}
+
+// edits reports whether a later version of a rule differs in more than its timeout and its limit.
+func (r *rule) edits(to *rule) bool {
+	was, is := r.Spec, to.Spec
+	begins := (was.Timeout.Seconds > 0) != (is.Timeout.Seconds > 0)
+	was.Timeout, was.MaxUnavailable = is.Timeout, is.MaxUnavailable
+	return begins || !reflect.DeepEqual(was, is)
 }
 
 // inService says whether a node is in service under a rule as a replica was shown it, by the history alone.

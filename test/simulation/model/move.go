@@ -74,6 +74,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.inService(shown, r) != no
 		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
 		u.free = shown.Spec.Unschedulable
+		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
 		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
 		}
@@ -138,8 +139,22 @@ func (m *Model) swept(was, is *node, v *View) {
 		uid, ok := strings.CutPrefix(key, recordPrefix)
 		if ok && is.Metadata.Annotations[key] == "" && !v.knows(uid) {
 			m.node(is.Metadata.UID).guarded = false
+			if claim := was.claim(uid); m.Unguarded && was.has(claim) && !m.asks(claim, v) {
+				m.check("left", is.has(claim), "node %s loses taint %s, and only a record that nothing protects says that it is "+
+					"of a rule", is.Metadata.Name, claim)
+			}
 		}
 	}
+}
+
+// asks reports whether a rule asks for a taint.
+func (m *Model) asks(id string, v *View) bool {
+	for r := range each[rule](v.Rules) {
+		if h := m.rules[r.Metadata.UID]; h != nil && h.taints[id] {
+			return true
+		}
+	}
+	return false
 }
 
 // keeps: the completion marker of a deleted rule stays for ten minutes, unless a rule of its name takes it over.
@@ -177,7 +192,8 @@ func (m *Model) ours(was, is, shown *node) {
 		}
 	}
 	for _, id := range difference(was.Spec.Taints, is.Spec.Taints) {
-		m.check("ours", asked[id], "taint %s of node %s is of no rule", id, is.Metadata.Name)
+		forged := m.node(is.Metadata.UID).tampered && was.claims()[id]
+		m.check("ours", asked[id] || forged, "taint %s of node %s is of no rule", id, is.Metadata.Name)
 	}
 	for key := range sorted(union(was.Metadata.Annotations, is.Metadata.Annotations)) {
 		if key == override && was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
@@ -187,6 +203,10 @@ func (m *Model) ours(was, is, shown *node) {
 			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
 				strings.HasPrefix(key, replaced) || key == "example.com/completed",
 				"annotation %s of node %s is changed", key, is.Metadata.Name)
+			marks := m.node(is.Metadata.UID).marks
+			m.check("replaces", !marks[key] || is.Metadata.Annotations[key] != "",
+				"annotation %s of node %s is removed, which someone else has set", key, is.Metadata.Name)
+			delete(marks, key)
 		}
 	}
 	bare := func(n *node) node {

@@ -351,6 +351,14 @@ func (n *node) condition(kind string) condition {
 // ours reports whether the operator has published the condition.
 func (c *condition) ours() bool { return strings.HasPrefix(c.Reason, reasonPrefix) }
 
+// reported is when the condition was reported.
+func (c *condition) reported() time.Time {
+	if c.LastHeartbeatTime.IsZero() {
+		return c.LastTransitionTime
+	}
+	return c.LastHeartbeatTime
+}
+
 // counts is the status that counts: what is neither True nor False is Unknown.
 func (c *condition) counts() string {
 	if c.Status == "True" || c.Status == "False" {

@@ -17,7 +17,7 @@ func (m *Model) settled(v *View) {
 	for r := range each[rule](v.Rules) {
 		for n := range each[node](v.Nodes) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-			if u.settled = 0; u.used && n.claim(r.Metadata.UID) != "" && v.override(n) == "" &&
+			if u.settled = 0; u.used && r.Spec.limited() && n.claim(r.Metadata.UID) != "" && v.override(n) == "" &&
 				r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 				u.settled = r.Metadata.Generation
 			}

@@ -104,6 +104,9 @@ func (m *Model) publishers(t string) []*rule {
 
 // restPublished: a published condition says what the rule's verdict is, a record names it, and none is left behind.
 func (m *Model) restPublished(n *node, v *View) {
+	if m.node(n.Metadata.UID).tampered {
+		return // a record named it
+	}
 	named := map[string]bool{}
 	for key := range n.Metadata.Annotations {
 		if uid, ok := strings.CutPrefix(key, recordPrefix); ok {

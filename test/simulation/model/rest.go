@@ -103,7 +103,8 @@ func (m *Model) restNode(n *node, v *View) {
 			rh := m.rules[uid]
 			return rh.gone || !rh.removed.IsZero() && !n.Metadata.CreationTimestamp.Before(rh.removed)
 		})
-		m.check("left", claimed[t.id()] || h.foreign[t.id()] || doubtful, "node %s has taint %s, which no rule claims",
+		known := claimed[t.id()] || h.foreign[t.id()]
+		m.check("left", known || m.Unguarded || doubtful, "node %s has taint %s, which no rule claims",
 			n.Metadata.Name, t.id())
 	}
 }

@@ -129,7 +129,7 @@ func (m *Model) restPods(v *View) {
 		p := read[pod](d)
 		n := read[node](v.Nodes[p.Spec.NodeName])
 		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
-			len(p.Metadata.OwnerReferences) > 0 ||
+			len(p.Metadata.OwnerReferences) > 0 || m.node(n.Metadata.UID).full ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
 			continue
 		}

@@ -38,6 +38,35 @@ func init() {
 			`if MUTANT || remember { // else`, "starts"},
 		{"nodes are marked for which annotations have no room", `!taints.Fit(node.Annotations, marks)`,
 			`!MUTANT && !taints.Fit(node.Annotations, marks)`, "quiescence"},
+		{"the guard denies the deletions of all clients", `if !slices.Contains(h.Users, req.UserInfo.Username) ||`,
+			`if !MUTANT && !slices.Contains(h.Users, req.UserInfo.Username) ||`, "frees"},
+		{"bindings are not looked at", `		return binding.Target.Name, nil, err`, `		if MUTANT {
+			return "", nil, nil
+		}
+		return binding.Target.Name, nil, err`, "binds"},
+		{"a CRD that is being deleted is a foreign one", `problem := CompareCRD(ours, served)`,
+			`problem := CompareCRD(ours, served)
+		if MUTANT && !served.DeletionTimestamp.IsZero() {
+			problem = &ruleset.Problem{Reason: ruleset.ReasonForeignCRD, Message: "it is being deleted"}
+		}`, "gone|blamed"},
+		{"a heartbeat that goes back is not looked at", `			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`,
+			`			!MUTANT && a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`, verdict},
+		{"a timeout that has ended does not release when its action is edited", `	if n.Rule.Spec.Timeout.Releases() {
+		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && (!MUTANT || n.d.TimedOut) {
+		n.rec.Passed`, "taints|status"},
+		{"a condition without a heartbeat is stale", `	if j.Heartbeat.IsZero() {
+		j.Heartbeat = j.Since`, `	if !MUTANT && j.Heartbeat.IsZero() {
+		j.Heartbeat = j.Since`, verdict},
+		{"all clients may change records", `
+      variables.was.all(k, !k.startsWith('nodegate.io/rule-') ||`, `
+      variables.was.all(k, true || !k.startsWith('nodegate.io/rule-') ||`, "overruled"},
+		{"marks that someone else has set are removed", `!found || have != value ||`, `!found || !MUTANT && have != value ||`,
+			"replaces"},
+		{"a time far ahead is believed", `|| t.Time.After(now.Add(evidence.MaxClockSkew)) {
+			*t`, `|| !MUTANT && t.Time.After(now.Add(evidence.MaxClockSkew)) {
+			*t`, "roomless"},
+		{"records that nothing protects are believed", `if r.UnguardedRecords {`,
+			`if !MUTANT && r.UnguardedRecords {`, "left|ours"},
 		{"rules begin to publish on nodes that are being deleted", `if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`,
 			`if !MUTANT && !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`, "published|left"},
 		{"first lists are of any age", `options.ResourceVersion == "0" {`, `options.ResourceVersion == "0" && !MUTANT {`,

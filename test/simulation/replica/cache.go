@@ -152,16 +152,28 @@ func (s *store) arm(q *queued) {
 
 // behind reports whether the API server has something that the store lacks.
 func (s *store) behind(server *api.Server) bool {
-	return s.stale() || s.kind == api.Rules && s.cuts != server.Cuts() || server.Newer(s.kind, s.at)
+	if s.lists(server) {
+		return s.served(server)
+	}
+	return server.Newer(s.kind, s.at)
 }
+
+// lists reports whether the store lists before it watches again, and served whether it can.
+func (s *store) lists(server *api.Server) bool {
+	return s.stale() || s.kind == api.Rules && s.cuts != server.Cuts()
+}
+
+func (s *store) served(server *api.Server) bool { return s.kind != api.Rules || server.Serves() }
 
 // stale reports whether the store has to list.
 func (s *store) stale() bool { return !s.listed || s.cut }
 
 // pull brings up to n events into the store, all with a negative n. It first lists, where it has not or must again.
 func (s *store) pull(server *api.Server, n int) {
-	if s.stale() || s.kind == api.Rules && s.cuts != server.Cuts() {
-		s.relist(server)
+	if s.lists(server) {
+		if s.served(server) {
+			s.relist(server)
+		}
 		return
 	}
 	if s.resumes {
@@ -349,6 +361,9 @@ func (l live) List(_ context.Context, out client.ObjectList, options ...client.L
 
 // unread lets a live read fail, if it is to.
 func (r *Replica) unread(k api.Kind) error {
+	if k == api.Rules && !r.server.Serves() {
+		return apierrors.NewNotFound(k.Resource(), "")
+	}
 	if r.Unread == 0 {
 		return nil
 	}

@@ -78,6 +78,8 @@ type World struct {
 	Met func(fault, kind string)
 	// Webhooks is whether the webhooks are installed; Policy is whether the policy that taints nodes is.
 	Webhooks, Policy bool
+	// Unguarded is whether no policy protects records.
+	Unguarded bool
 }
 
 // timer is a function that runs later.
@@ -129,8 +131,11 @@ func (r *Replica) StartBehind(versions int) {
 	r.Start()
 }
 
-// Start starts the process.
+// Start starts the process. It ends at once where rules are not served.
 func (r *Replica) Start() {
+	if !r.server.Serves() {
+		return
+	}
 	r.Up, r.started = true, r.Now()
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
@@ -142,7 +147,8 @@ func (r *Replica) Start() {
 	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cached := informers{replica: r}
-	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system"}
+	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system",
+		UnguardedRecords: r.World.Unguarded}
 	if r.World.Webhooks {
 		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
 	}
@@ -233,7 +239,7 @@ func (r *Replica) progress() {
 // caughtUp is the store of a kind, which has seen this process's own writes.
 func (r *Replica) caughtUp(k api.Kind) *store {
 	s := r.stores[k]
-	for s.at < r.minimum[k] {
+	for s.at < r.minimum[k] && s.behind(r.server) {
 		s.pull(r.server, -1)
 	}
 	return s

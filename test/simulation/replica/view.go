@@ -59,6 +59,7 @@ func (r *Replica) view() *model.View {
 	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Foreign: r.heard.foreign,
 		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
+		Blind:  !r.unreadAt.IsZero() && r.Now().Sub(r.unreadAt) < podsRetry,
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o

@@ -91,6 +91,7 @@ func (g *generator) engine(seed uint64) {
 			s.Pod = 2
 		}
 	}
+	g.script.Unguarded = own.IntN(4) == 0
 }
 
 // list lets people edit and delete the list of the rules for admission in a part of the stories. It draws for itself,
@@ -119,6 +120,8 @@ func (g *generator) choose() {
 		{3, (*generator).replacements}, {3, (*generator).crowds}, {2, (*generator).guards},
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
 		{3, (*generator).remediators}, {2, (*generator).hoarders},
+		{3, (*generator).administrators}, {2, (*generator).patience},
+		{1, (*generator).uninstalls},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -270,6 +273,9 @@ func (g *generator) guards() {
 	for range g.IntN(3) {
 		g.add(Step{Do: "pass", N: one(g, 12, 35, 700)}, Step{Do: "quiet"})
 	}
+	if g.IntN(3) == 0 { // a person deletes what the guard keeps
+		g.add(Step{Do: "pod.delete", Node: n, Pod: 1 + g.IntN(2)})
+	}
 	if g.IntN(2) == 0 {
 		g.add(Step{Do: "node.back", Node: n}, Step{Do: "pass", N: one(g, 1, 12)}, Step{Do: "quiet"})
 	}
@@ -414,7 +420,8 @@ func (g *generator) pods() {
 	case 5:
 		g.add(Step{Do: "pod.annotate", Node: n, Pod: p, Value: one(g, "yes", "yes", "no")})
 	case 0, 1:
-		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), Of: one(g, "", "", "", "protected")})
+		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), Of: one(g, "", "", "", "protected"),
+			N: g.IntN(2)})
 	case 2, 3:
 		g.add(Step{Do: "pod.ready", Node: n, Pod: p, Value: one(g, "true", "true", "false")})
 	default:

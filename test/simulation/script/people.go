@@ -3,10 +3,28 @@
 
 package script
 
+import "fmt"
+
+// year is a year in seconds.
+const year = 365 * 24 * 3600
+
 // oddities are values that the API server accepts, and that only a careless reporter writes.
 func (g *generator) oddities() {
-	g.add(Step{Do: "node.report", Node: g.node(), Of: one(g, "A", "A", "A", "B", "P"),
-		Value: one(g, "true", "false", "TRUE", "")})
+	switch s := (Step{Do: "node.report", Node: g.node(), Of: one(g, "A", "A", "A", "B"), Value: g.status()}); g.IntN(3) {
+	case 0:
+		s.Of, s.Value = one(g, "A", "A", "A", "B", "P"), one(g, "true", "false", "TRUE", "")
+		g.add(s)
+	case 1: // times of long ago, or far ahead
+		s.N = one(g, -20*year, -3600, 3600, 20*year)
+		g.add(s)
+	default:
+		if g.IntN(2) == 0 {
+			g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"suspend":null,"dryRun":null,"requirements":null,` +
+				`"conditions":[{"type":"example.com/A","requiredStatus":"True","maxAgeSeconds":900}]}`})
+		}
+		s.Pod = 1 // without a heartbeat
+		g.add(s, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 12, 61, 700)})
+	}
 	if g.IntN(2) == 0 {
 		g.add(Step{Do: "quiet"})
 	}
@@ -66,4 +84,88 @@ func (g *generator) hoarders() {
 	}
 	g.add(Step{Do: "node.fill", Node: n, N: one(g, 0, 0, 60, 150, 300, 4000)}, Step{Do: "node.report", Node: n, Of: "A",
 		Value: g.status()}, Step{Do: one(g, "calm", "quiet")})
+}
+
+// tampered is what administrators write into a record. The times are those of the story, long gone, or far ahead.
+func tampered(g *generator) string {
+	at := one(g, "2026-01-02T03:00:30Z", "2026-01-02T03:00:30Z", "1970-01-01T00:00:00Z", "2046-01-01T00:00:00Z")
+	return one(g, "", "", "", "{}", "garbage", `{"taint":7}`, `{"rule":"other","taint":"example.com/t1"}`,
+		`{"taint":"example.com/t1=:NoSchedule","since":"`+at+`"}`, `{"taint":"example.com/t2=v1:NoExecute"}`,
+		`{"since":"`+at+`","released":"`+at+`"}`, `{"released":"`+at+`"}`, `{"guardedSince":"`+at+`"}`,
+		`{"timedOut":"`+at+`"}`, `{"existing":true,"limited":true}`, `{"bootID":"boot-9","rearmedAt":"`+at+`"}`,
+		`{"published":"Ready"}`, `{"mark":"example.com/replace-r1=true"}`)
+}
+
+// plainly begins an edit of a rule so that only a condition decides.
+const plainly = `{"suspend":null,"dryRun":null,"requirements":null,"enforcementMode":"continuous","rearmOn":null,` +
+	`"conditionPolicy":null,"existingNodes":null,"maxUnavailable":null,"stabilization":null,` +
+	`"conditions":[{"type":"example.com/A","requiredStatus":"True"}]`
+
+// administrators edit and delete what the operator keeps on nodes.
+func (g *generator) administrators() {
+	r := g.rule()
+	s := Step{Do: "node.tamper", Rule: r, Of: "record", Value: tampered(g)}
+	nodes := g.Perm(g.nodes)
+	switch g.IntN(6) {
+	case 0:
+		s.Of, s.Value = "marker", one(g, "", "", fmt.Sprintf(`{"rule-name":"r%d"}`, r))
+	case 1: // of nodes that have never been ready
+		s.Of, s.Value = "mark", one(g, "", "mine")
+		g.add(Step{Do: "rule.edit", Rule: r, Value: plainly + `,"timeout":{"seconds":60,"appearSeconds":null,"action":` +
+			`"Replace","replace":` + g.replace(r, true) + `}}`}, Step{Do: "node.delete", Node: nodes[0] + 1})
+		g.register(nodes[0] + 1)
+		g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 61}, Step{Do: "quiet"}, Step{Do: "pass", N: 31}, Step{Do: "quiet"})
+	case 2:
+		s.Of = "completion"
+	case 3: // held from a time that is far ahead
+		g.add(Step{Do: "rule.edit", Rule: r, Value: plainly + `,"timeout":{"seconds":60,"action":"Release","replace":null},` +
+			`"taint":{"key":"example.com/t4","value":"","effect":"NoSchedule"}}`},
+			Step{Do: "node.report", Node: nodes[0] + 1, Of: "A", Value: "False"}, Step{Do: "calm"})
+		s.Value = `{"taint":"example.com/t4=:NoSchedule","since":"2046-01-01T00:00:00Z"}`
+	default:
+		nodes = nodes[:1+g.IntN(2)]
+	}
+	for _, n := range nodes {
+		s.Node = n + 1
+		g.add(s)
+	}
+	g.add(Step{Do: one(g, "calm", "quiet", "begin"), Replica: g.replica()})
+	if g.IntN(2) == 0 {
+		g.add(Step{Do: "node.report", Node: nodes[0] + 1, Of: "A", Value: g.status()}, Step{Do: "quiet"})
+	}
+}
+
+// patience edits the timeout and the limit of a rule while it holds nodes.
+func (g *generator) patience() {
+	r := g.rule()
+	g.add(Step{Do: "rule.edit", Rule: r, Value: `{"timeout":{"seconds":60,"appearSeconds":null,"replace":null,"action":"` +
+		one(g, "Keep", "Release") + `"},"suspend":null,"dryRun":null,"requirements":null,"enforcementMode":"continuous",` +
+		`"rearmOn":null,"conditionPolicy":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`},
+		Step{Do: "quiet"})
+	for range 1 + g.IntN(2) {
+		g.add(Step{Do: "node.report", Node: g.node(), Of: "A", Value: one(g, "False", "False", "True")})
+	}
+	for range 2 + g.IntN(2) {
+		g.add(Step{Do: "calm"}, Step{Do: "pass", N: one(g, 12, 30, 61, 130)}, Step{Do: one(g, "quiet", "begin"),
+			Replica: g.replica()}, Step{Do: "rule.edit", Rule: r, Value: one(g, `{"timeout":{"seconds":30}}`,
+			`{"timeout":{"seconds":200}}`, `{"timeout":{"action":"Keep"}}`, `{"timeout":{"action":"Release"}}`,
+			`{"timeout":{"action":"Release"}}`, `{"timeout":{"appearSeconds":20}}`, `{"maxUnavailable":1}`,
+			`{"maxUnavailable":"50%"}`, `{"maxUnavailable":null}`)})
+	}
+	g.add(Step{Do: "quiet"})
+}
+
+// uninstalls delete the CRD with all rules, and install it again.
+func (g *generator) uninstalls() {
+	g.add(Step{Do: "crd", Value: "gone"}, Step{Do: one(g, "begin", "calm", "settle", "kill", "down"),
+		Replica: g.replica()})
+	g.reporters()
+	g.add(Step{Do: "calm"}, Step{Do: "pass", N: one(g, 1, 61, 700)}, Step{Do: "calm"}, Step{Do: "crd", Value: "ours"})
+	for r := range g.script.Replicas {
+		g.add(Step{Do: "up", Replica: r})
+	}
+	for r := 1; r <= g.rules; r++ {
+		g.add(Step{Do: "rule.create", Rule: r, Value: g.spec(r)})
+	}
+	g.add(Step{Do: "quiet"})
 }

@@ -41,6 +41,8 @@ type Script struct {
 	// Policy is whether the policy that taints nodes is installed; what it sees lags by so many versions.
 	Policy bool `json:"policy,omitempty"`
 	Lag    int  `json:"lag,omitempty"`
+	// Unguarded is whether no policy protects records, and the operator knows that.
+	Unguarded bool `json:"unguarded,omitempty"`
 	// Steps are what happens.
 	Steps []Step `json:"steps"`
 }
@@ -48,8 +50,8 @@ type Script struct {
 // String is the script in words, one line for each step.
 func (s *Script) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, clocks of nodes ahead by %v seconds\n",
-		s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Skew)
+	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, clocks of nodes "+
+		"ahead by %v seconds\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded, s.Skew)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -92,17 +94,18 @@ var words = map[string]string{
 	"node.remedy":   "a remediator does this to node n%[1]d, if a rule holds it: %[5]q; the next one is in pool %[6]s",
 	"node.finish":   "node n%[1]d, which terminates, is gone",
 	"node.fill":     "the annotations of node n%[1]d are filled but for %[7]d bytes",
+	"node.tamper":   "an administrator sets the %[5]s of r%[2]d on n%[1]d to %[6]q; empty: deletes it",
 	"node.role":     "node n%[1]d gets the role of the control plane",
 	"node.maintain": "node n%[1]d is in maintenance: %[6]q",
 	"node.cordon":   "node n%[1]d is cordoned: %[6]s",
 	"node.override": "an administrator sets the override of n%[1]d to %[6]q; it ends after %[7]d seconds",
 	"node.taint":    "someone puts the taint %[6]s on n%[1]d",
 	"node.untaint":  "someone removes the taint %[6]s from n%[1]d",
-	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s",
+	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s, %[7]d seconds ahead; without a heartbeat (1): %[3]d",
 	"node.resource": "node n%[1]d has %[7]d GPUs",
 	"node.beat":     "kubelet and the reporters of n%[1]d repeat what they said",
 	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID, with %[7]d bytes more",
-	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s",
+	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s, and bound later (1): %[7]d",
 	"pod.ready":     "pod %[3]d of n%[1]d becomes ready: %[6]s",
 	"pod.annotate":  "pod %[3]d of n%[1]d says example.com/ready=%[6]s",
 	"pod.delete":    "pod %[3]d of n%[1]d is deleted",
@@ -115,7 +118,7 @@ var words = map[string]string{
 	"rule.create":   "rule r%[2]d is created: %[6]s",
 	"rule.edit":     "rule r%[2]d is edited: %[6]s",
 	"rule.delete":   "rule r%[2]d is deleted",
-	"crd":           "the CRD is replaced: %[6]s; watches of rules go on: %[7]d",
+	"crd":           "the CRD is replaced by %[6]s (gone: is deleted with all rules); watches of rules go on: %[7]d",
 	"evidence":      "reading pods is %[6]s",
 }
 

@@ -25,6 +25,8 @@ const (
 	overrideKey    = "nodegate.io/override"
 	maintenanceKey = "nodegate.io/maintenance"
 	recordKey      = "nodegate.io/rule-"
+	markerKey      = "readiness.k8s.io/bootstrap-completed-"
+	completedKey   = "example.com/completed"
 	replaceKey     = "example.com/replace-"
 	namespace      = "apps"
 	listName       = "nodegate"
@@ -128,11 +130,29 @@ func (w *World) handover(to *replica.Replica) {
 
 // serve replaces the CRD. Watches of rules list again, or resume: then they show no rule again.
 func (w *World) serve(which string, resume bool) {
-	if d := w.definitions.CRDs[which]; d != nil && w.served != which {
+	if which == "gone" {
+		w.retire()
+		return
+	}
+	if d := w.definitions.CRDs[which]; d != nil && (w.served != which || !w.server.Serves()) {
 		w.server.Serve(d, !resume)
 		w.served = which
 		w.Model.Served()
 	}
+}
+
+// retire deletes the CRD, and with it all rules.
+func (w *World) retire() {
+	rules, _ := w.server.List(api.Rules)
+	w.server.Retire()
+	for _, before := range rules {
+		after := w.server.Get(api.Rules, before.Key())
+		if after == nil {
+			w.Model.Gone(document(before))
+		}
+		w.Model.RuleWritten(document(after))
+	}
+	w.Model.Served()
 }
 
 // send carries a request of an actor out. What is refused does not happen.

@@ -104,6 +104,8 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.change(s.Node, "admin", "", func(n *corev1.Node) {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, "node-role.kubernetes.io/control-plane", "")
 		})
+	case "node.tamper":
+		w.tamper(s)
 	case "node.remedy", "node.finish", "node.fill":
 		w.care(s)
 	case "node.replace":
@@ -115,7 +117,7 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 	case "node.taint", "node.untaint":
 		w.taint(s)
 	case "node.report":
-		w.report(s.Node, "example.com/"+s.Of, s.Value)
+		w.report(s)
 	case "node.resource":
 		w.change(s.Node, "kubelet", "status", func(n *corev1.Node) {
 			n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": *resource.NewQuantity(int64(s.N), resource.DecimalSI)}
@@ -152,6 +154,9 @@ func (w *World) label(s *script.Step) {
 
 // release is an attempt of a kubelet, or of an account that may write nodes/status, to overrule rules.
 func (w *World) release(s *script.Step) {
+	if w.script.Unguarded {
+		return // then any account may
+	}
 	sub := "status"
 	if s.Of == "kubelet" && s.N == 0 {
 		sub = ""
@@ -210,9 +215,13 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	}}
 	edit(node)
 	delete(w.lost, s.Node)
+	brought := len(node.Annotations) > 0
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	if s.Of == "" && s.Rule == 0 {
 		w.Model.Joins(node.Name, w.server.Get(api.Nodes, node.Name) != nil)
+	}
+	if o := w.server.Get(api.Nodes, node.Name); brought && o != nil && w.script.Unguarded {
+		w.Model.Forged(document(o))
 	}
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }
@@ -258,10 +267,16 @@ func (w *World) taint(s *script.Step) {
 	})
 }
 
-// report sets a condition of a node, by the node's clock.
-func (w *World) report(n int, condition, status string) {
-	now := metav1.NewTime(w.clock(n))
-	w.change(n, "reporter", "status", func(node *corev1.Node) {
+// report sets a condition of a node, by the node's clock or at an odd time, or without a heartbeat.
+func (w *World) report(s *script.Step) {
+	condition, status := "example.com/"+s.Of, s.Value
+	now := metav1.NewTime(w.clock(s.Node).Add(time.Duration(s.N) * time.Second))
+	heartbeat := now
+	if s.Pod > 0 {
+		heartbeat = metav1.Time{}
+	}
+	w.change(s.Node, "reporter", "status", func(node *corev1.Node) {
+		w.Model.Odd(string(node.UID), s.N != 0)
 		for i := range node.Status.Conditions {
 			c := &node.Status.Conditions[i]
 			if string(c.Type) != condition {
@@ -270,13 +285,13 @@ func (w *World) report(n int, condition, status string) {
 			if string(c.Status) != status {
 				c.Status, c.LastTransitionTime = corev1.ConditionStatus(status), now
 			}
-			c.LastHeartbeatTime, c.Reason = now, "Reported"
+			c.LastHeartbeatTime, c.Reason = heartbeat, "Reported"
 			w.Model.Reported(string(node.UID), condition)
 			return
 		}
 		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
 			Type: corev1.NodeConditionType(condition), Status: corev1.ConditionStatus(status), Reason: "Reported",
-			LastHeartbeatTime: now, LastTransitionTime: now,
+			LastHeartbeatTime: heartbeat, LastTransitionTime: now,
 		})
 	})
 }

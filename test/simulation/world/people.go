@@ -48,6 +48,25 @@ func (w *World) care(s *script.Step) {
 	}
 }
 
+// tamper edits or deletes what the operator keeps on a node for a rule.
+func (w *World) tamper(s *script.Step) {
+	before, rule := w.server.Get(api.Nodes, nodeName(s.Node)), w.server.Get(api.Rules, ruleName(s.Rule))
+	if before == nil || rule == nil {
+		return
+	}
+	uid := string(rule.Meta.GetUID())
+	key := map[string]string{"record": recordKey + uid, "marker": markerKey + uid, "mark": replaceKey + ruleName(s.Rule),
+		"completion": completedKey}[s.Of]
+	w.change(s.Node, "admin", "", func(n *corev1.Node) {
+		if _, there := n.Annotations[key]; there && s.Value == "" {
+			delete(n.Annotations, key)
+		} else if there || s.Value != "" && s.Of != "mark" {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, key, s.Value)
+		}
+	})
+	w.Model.Tampered(document(before), document(w.server.Get(api.Nodes, nodeName(s.Node))), key, w.script.Unguarded)
+}
+
 // fill leaves so many bytes of what the annotations of a node may take.
 func fill(n *corev1.Node, left int) {
 	used := len(fillerKey)

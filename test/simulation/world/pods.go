@@ -5,11 +5,13 @@ package world
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/replica"
 	"github.com/nodegate/nodegate/test/simulation/script"
 )
 
@@ -51,11 +53,17 @@ func (w *World) doPod(s *script.Step) {
 				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
+		if s.N > 0 {
+			pod.Spec.NodeName = ""
+		}
 		known := w.script.Webhooks && w.current() && w.server.Get(api.Pods, namespace+"/"+pod.Name) == nil
 		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Namespace: namespace, Name: pod.Name,
 			Object: pod})
+		if s.N > 0 {
+			known = w.bind(pod, nodeName(s.Node)) && known
+		}
 		if known {
-			w.Model.Bound(pod.Spec.NodeName, w.server.Get(api.Pods, namespace+"/"+pod.Name) != nil, w.present())
+			w.Model.Bound(nodeName(s.Node), w.server.Get(api.Pods, namespace+"/"+pod.Name) != nil, w.present())
 		}
 	case "pod.ready":
 		if o := w.server.Get(api.Pods, namespace+"/"+podName(s)); o != nil {
@@ -72,6 +80,27 @@ func (w *World) doPod(s *script.Step) {
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
 			Grace: new(int64)})
 	}
+}
+
+// bind gives a pod a node, as the scheduler does, or deletes it if that is refused. It reports whether the
+// webhook could read the pod.
+func (w *World) bind(pod *corev1.Pod, node string) bool {
+	o := w.server.Get(api.Pods, namespace+"/"+pod.Name)
+	if o == nil || o.Meta.(*corev1.Pod).Spec.NodeName != "" {
+		return false
+	}
+	readable := !slices.ContainsFunc(w.replicas, func(r *replica.Replica) bool { return r.Unread > 0 })
+	bound := o.Meta.(*corev1.Pod).DeepCopy()
+	bound.Spec.NodeName, bound.ResourceVersion = node, ""
+	if err := w.review("/validate-bindings", account("scheduler", ""), "binding", nil, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node}}); err != nil {
+		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: pod.Name})
+		return readable
+	}
+	w.send(api.Request{User: "scheduler", Verb: "update", Kind: api.Pods, Namespace: namespace, Name: pod.Name,
+		Object: bound})
+	return readable
 }
 
 // podStatus writes a pod's status.

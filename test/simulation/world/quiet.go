@@ -70,7 +70,7 @@ func (w *World) leader() *replica.Replica {
 }
 
 // readable reports whether the operator can read rules and evidence.
-func (w *World) readable() bool { return w.served == "ours" && !w.forbidden }
+func (w *World) readable() bool { return w.served == "ours" && w.server.Serves() && !w.forbidden }
 
 // current reports whether some replica runs, and all that do know the present state of nodes and rules.
 func (w *World) current() bool {

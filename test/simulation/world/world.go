@@ -89,13 +89,13 @@ func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
 		lost: map[int]bool{}, evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
-	w.Model.Skewed = w.skewed
+	w.Model.Skewed, w.Model.Unguarded = w.skewed, s.Unguarded
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
 		Met:      func(fault, kind string) { w.met(fault, kind, false) },
-		Webhooks: s.Webhooks, Policy: s.Policy}
+		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
 		r.Start()
@@ -154,6 +154,10 @@ func (w *World) rest() {
 		if !w.now.Before(beat) {
 			w.beatAll()
 			beat = w.now.Add(beatEvery)
+		}
+		if !w.server.Serves() {
+			w.serve("ours", false)
+			w.recover()
 		}
 		w.calm()
 		w.evict()
