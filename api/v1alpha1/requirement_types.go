@@ -9,7 +9,7 @@ import (
 
 // Requirement is a piece of evidence that Nodegate gathers by itself. Exactly one kind is given.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.daemonSets), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied"
+// +kubebuilder:validation:XValidation:rule="[has(self.pods), has(self.daemonSets), has(self.csiDriver), has(self.resource), has(self.devices), has(self.cel), has(self.noTaint), has(self.ruleSatisfied)].filter(x, x).size() == 1",message="give exactly one of pods, daemonSets, csiDriver, resource, devices, cel, noTaint and ruleSatisfied"
 type Requirement struct {
 	// name identifies the requirement in status, events and explanations. It is unique in the rule.
 	// +required
@@ -41,6 +41,10 @@ type Requirement struct {
 	// cel requires an expression over the node to be true.
 	// +optional
 	CEL *CELRequirement `json:"cel,omitempty"`
+
+	// noTaint requires the node not to have a taint of another component.
+	// +optional
+	NoTaint *NoTaintRequirement `json:"noTaint,omitempty"`
 
 	// ruleSatisfied requires the node to be ready under another rule, so that nodes start in phases.
 	// +optional
@@ -180,6 +184,20 @@ type CELRequirement struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Expression string `json:"expression"`
+}
+
+// NoTaintRequirement requires the node not to have a taint. The taint's value does not matter. Kubelet, or another
+// component, must add the taint when the node joins: before that, the requirement is satisfied.
+type NoTaintRequirement struct {
+	// key is the key of the taint. With effect, it must not be that of the rule's own taint.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	Key string `json:"key"`
+
+	// effect is the effect of the taint.
+	// +required
+	Effect TaintEffect `json:"effect"`
 }
 
 // RuleSatisfiedRequirement requires another rule to hold on the same node.

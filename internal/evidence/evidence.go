@@ -51,7 +51,7 @@ type finding interface {
 // kinds compile a requirement, each of one kind. They return nil for requirements of the other kinds.
 var kinds = []func(p *Problems, field string, r *v1alpha1.Requirement) Kind{
 	compilePods, compileDaemonSets, compileCSIDriver, compileResource, compileDevices, compileExpression,
-	compileRuleSatisfied,
+	compileNoTaint, compileRuleSatisfied,
 }
 
 // Compile validates and compiles a requirement. An invalid one has no kind: it is evaluated even though the rule is
@@ -68,7 +68,8 @@ func Compile(p *Problems, field string, r *v1alpha1.Requirement) Requirement {
 	case len(given) == 0:
 		p.Unsupported(field, "has no kind of evidence that this version supports")
 	case len(given) > 1:
-		p.Invalid(field, "give exactly one of pods, daemonSets, csiDriver, resource, devices, cel and ruleSatisfied")
+		p.Invalid(field, "give exactly one of pods, daemonSets, csiDriver, resource, devices, cel, noTaint and "+
+			"ruleSatisfied")
 	case len(found) > 0:
 		*p = append(*p, found...)
 	default:

@@ -35,6 +35,10 @@ func TestRequirements(t *testing.T) {
 	node := build.MakeNode("n").Created(at).Obj()
 	node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("4")}
 	node.Status.NodeInfo.KernelVersion = "6.1"
+	node.Spec.Taints = []corev1.Taint{{Key: "example.com/agent", Value: "x", Effect: corev1.TaintEffectNoSchedule}}
+	absent := func(key string, effect v1alpha1.TaintEffect) v1alpha1.Requirement {
+		return v1alpha1.Requirement{Name: "agent", NoTaint: &v1alpha1.NoTaintRequirement{Key: key, Effect: effect}}
+	}
 
 	for name, tc := range map[string]struct {
 		require  v1alpha1.Requirement
@@ -56,6 +60,12 @@ func TestRequirements(t *testing.T) {
 			message: "expression kernel is false"},
 		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
+		"a taint that is there": {require: absent("example.com/agent", "NoSchedule"), appeared: true,
+			message: "taint example.com/agent:NoSchedule is on the node"},
+		"a taint that is absent": {require: absent("example.com/other", "NoSchedule"), ready: true,
+			message: "taint example.com/other:NoSchedule is absent"},
+		"a taint that is there with another effect": {require: absent("example.com/agent", "NoExecute"), ready: true,
+			message: "taint example.com/agent:NoExecute is absent"},
 		"a rule that is satisfied": {require: phase,
 			rules:   map[string]evidence.Satisfaction{"first": {Matches: true, Satisfied: true}},
 			ready:   true,

@@ -46,6 +46,7 @@ func (s *Set) order() {
 			q := &r.Requirements[i]
 			s.gathers = s.gathers || q.Origin() == evidence.Elsewhere
 			s.inspects = s.inspects || q.Origin() == evidence.OnNode
+			s.awaits = s.awaits || q.WaitsForTaints()
 			if other := q.Rule(); other != "" {
 				s.chained = true
 				visit(s.byName[other])
@@ -90,13 +91,21 @@ func namesOf(rules []*Rule) []string {
 	return out
 }
 
-// required returns the rules that a rule requires, by name or by a condition that they publish. Rules that are being
-// deleted publish nothing.
+// required returns the rules that a rule requires: by name, by a condition that they publish, or by the absence of
+// their taint. Rules that are being deleted publish nothing.
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
 	for i := range r.Requirements {
 		if next := s.byName[r.Requirements[i].Rule()]; next != nil {
 			out = append(out, next)
+		}
+		if r.Requirements[i].WaitsForTaints() {
+			for _, other := range s.rules {
+				if other.Mode != Deleting && r.Requirements[i].WaitsFor(other.Taint) &&
+					!evidence.Disjoint(r.Selector, other.Selector) {
+					out = append(out, other)
+				}
+			}
 		}
 	}
 	for i := range r.Spec.Conditions {
@@ -108,7 +117,7 @@ func (s *Set) required(r *Rule) []*Rule {
 // freezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is
 // the former set. A rule that was frozen by the same problem is the same as in before.
 func (s *Set) freezeInvalid(before *Set) *Set {
-	if !s.chained && len(s.publishers) == 0 {
+	if !s.chained && !s.awaits && len(s.publishers) == 0 {
 		return s
 	}
 	rules := slices.Clone(s.rules)

@@ -181,3 +181,39 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 		})
 	}
 }
+
+// Rules that wait for each other's taints would never remove them.
+func TestACycleOfTaints(t *testing.T) {
+	born := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	rule := func(name, taint, waits string) *build.RuleWrapper {
+		return build.MakeRule(name).UID("u-"+name).Created(born).Selector("pool", "workers").
+			Taint("example.com/"+taint, "", corev1.TaintEffectNoSchedule).Without("example.com/" + waits)
+	}
+	for name, c := range map[string]struct {
+		rules []*build.RuleWrapper
+		want  []string
+	}{
+		"two rules": {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A")}, []string{"a", "b"}},
+		"one way":   {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "other")}, nil},
+		"by a rule's name": {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "other").After("a")},
+			[]string{"a", "b"}},
+		"on different nodes":  {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A").Selector("pool", "gpu")}, nil},
+		"one that is deleted": {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A").Deleted(born)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var compiled []*Rule
+			for _, r := range c.rules {
+				compiled = append(compiled, Compile(r.Obj(), nil, born))
+			}
+			var got []string
+			for _, r := range NewSet(compiled...).freezeInvalid(NewSet()).All() {
+				if r.Mode == Frozen {
+					got = append(got, r.Name)
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("frozen (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -57,6 +57,9 @@ func (v *validator) requirements(spec *v1alpha1.NodeReadinessRuleSpec) []evidenc
 		}
 		names[r.Name] = true
 		out = append(out, evidence.Compile(&v.Problems, field, r))
+		if q := r.NoTaint; q != nil && spec.Taint != nil && q.Key == spec.Taint.Key && q.Effect == spec.Taint.Effect {
+			v.Invalid(field+".noTaint", "is the rule's own taint, which the rule would never remove: name another taint")
+		}
 	}
 	v.limits(spec)
 	return out

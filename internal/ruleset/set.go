@@ -18,10 +18,10 @@ type Set struct {
 	byUID  map[types.UID]*Rule
 	byName map[string]*Rule
 
-	ordered                    []*Rule
-	chained, inspects, gathers bool
-	probes, daemonSets         bool // a rule has any
-	managers                   map[TaintID]*Rule
+	ordered                            []*Rule
+	chained, awaits, inspects, gathers bool
+	probes, daemonSets                 bool // a rule has any
+	managers                           map[TaintID]*Rule
 	// publishers are the rules that publish a node condition, by its type, the oldest first, except those that are being
 	// deleted. It is nil if no rule publishes a condition.
 	publishers map[string][]*Rule

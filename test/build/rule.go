@@ -108,6 +108,12 @@ func (r *RuleWrapper) After(names ...string) *RuleWrapper {
 	return r
 }
 
+// Without requires that a node has no taint with this key and the effect NoSchedule.
+func (r *RuleWrapper) Without(key string) *RuleWrapper {
+	return r.Evidence(v1alpha1.Requirement{Name: "without",
+		NoTaint: &v1alpha1.NoTaintRequirement{Key: key, Effect: v1alpha1.TaintEffect(corev1.TaintEffectNoSchedule)}})
+}
+
 // DaemonSets requires the DaemonSets of a namespace, by a requirement called agents that edits may change.
 func (r *RuleWrapper) DaemonSets(namespace string, edits ...func(*v1alpha1.DaemonSetsRequirement)) *RuleWrapper {
 	q := &v1alpha1.DaemonSetsRequirement{Namespaces: []v1alpha1.NamespaceName{v1alpha1.NamespaceName(namespace)}}

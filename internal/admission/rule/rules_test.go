@@ -96,6 +96,11 @@ func TestRules(t *testing.T) {
 		"a circle of one": {rule: network("a").After("a"), refused: []string{"spec.requirements", "a requires a"}},
 		"a circle of three": {others: []*build.RuleWrapper{network("b").After("c"), network("c").After("a")},
 			rule: network("a").After("b"), refused: []string{"a requires b requires c requires a"}},
+		"a circle of taints": {
+			others: []*build.RuleWrapper{
+				network("b").Taint("example.com/b", "", corev1.TaintEffectNoSchedule).Without("example.com/a")},
+			rule:    network("a").Taint("example.com/a", "", corev1.TaintEffectNoSchedule).Without("example.com/b"),
+			refused: []string{"a requires b requires a"}},
 		"a chain": {others: []*build.RuleWrapper{network("b").After("c"), network("c")},
 			rule: network("a").After("b")},
 		"a circle that is there and not touched": {others: []*build.RuleWrapper{network("b").After("a")},

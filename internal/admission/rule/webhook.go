@@ -134,8 +134,8 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 	return faults
 }
 
-// required returns how a rule depends on other rules: the names of the rules that it requires, the conditions that it
-// reads, and the condition that it publishes.
+// required returns how a rule depends on other rules: the names of the rules that it requires, the taints and the
+// conditions that it reads, and the condition that it publishes.
 func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
 	out := []string{"publishes " + spec.Publishes()}
 	for _, c := range spec.Conditions {
@@ -144,6 +144,9 @@ func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
 	for i := range spec.Requirements {
 		if r := spec.Requirements[i].RuleSatisfied; r != nil {
 			out = append(out, r.Name)
+		}
+		if q := spec.Requirements[i].NoTaint; q != nil {
+			out = append(out, fmt.Sprintf("no taint %s:%s", q.Key, q.Effect))
 		}
 	}
 	slices.Sort(out)
