@@ -27,9 +27,10 @@ type Limit struct {
 	Per string `json:"per,omitempty"`
 
 	// maxDomains is the largest number of domains in which the rule may have tainted nodes in service at a time. It does
-	// not limit how many nodes of these domains are tainted.
+	// not limit how many nodes of these domains are tainted. At most 1000000.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
 	MaxDomains *int32 `json:"maxDomains,omitempty"`
 }
 
