@@ -28,8 +28,8 @@ const (
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
-// at once after each change. It enqueues the nodes that the first change concerns at once, and those of later changes when
-// no rule changes any more, or after two seconds, behind all others. It implements sources.Listener.
+// at once after each change. It enqueues the nodes that the first change concerns at once, and those of later changes
+// when no rule changes any more, or after two seconds, behind all others. It implements sources.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue

@@ -44,8 +44,8 @@ func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
 const unknownRule = "the rule is not known"
 
 // Reserve asks the limits whether a rule may claim its taint on a node in service, which is in some domains and has
-// been unready since a time. Nodes that have been unready longer come first. It returns why not, or "". A granted claim ends
-// with Record or Unreserve.
+// been unready since a time. Nodes that have been unready longer come first. It returns why not, or "". A granted claim
+// ends with Record or Unreserve.
 func (f *Fleet) Reserve(rule types.UID, node string, since time.Time, domains string) (why string) {
 	why = unknownRule
 	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), since, domains) })

@@ -227,11 +227,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		}
 		s.drop(before.outcome)
 	}
-	domains := ""
-	if e != nil {
-		domains = e.Current.Domains
-	}
-	s.limit.Recount(n, before.Node, after.Node, domains)
+	s.limit.Recount(n, before.Node, after.Node, e.domains())
 	s.limit.Settle(n, fate(e))
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
@@ -240,6 +236,14 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	s.pairs[n] = after
 	return !same || fresh || looked || before.expired != after.expired ||
 		before.Counted != after.Counted
+}
+
+// domains returns the domains in which an entry counts, or "" for no entry.
+func (e *Entry) domains() string {
+	if e == nil {
+		return ""
+	}
+	return e.Current.Domains
 }
 
 // hold stores the start of the hold: the time of the claim. The claim of an admission policy has no time. It was made

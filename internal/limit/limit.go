@@ -269,8 +269,8 @@ func (l *Limit) Unreserve(n int32) {
 	}
 }
 
-// amongFirst reports whether there is room for a waiting node after all that have been unready for longer, and that have
-// room.
+// amongFirst reports whether there is room for a waiting node after all that have been unready for longer, and that
+// have room.
 func (l *Limit) amongFirst(w *waiter) bool {
 	var taken []*cell
 	defer func() {

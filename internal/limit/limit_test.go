@@ -21,9 +21,9 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 const rack, zone = "example.com/rack", "topology.kubernetes.io/zone"
 
-// max is an entry with a number or a percentage, of all nodes or of each domain.
-func limitOf(max, per string) v1alpha1.Limit {
-	m := intstr.Parse(max)
+// limitOf is an entry with a number or a percentage, of all nodes or of each domain.
+func limitOf(most, per string) v1alpha1.Limit {
+	m := intstr.Parse(most)
 	return v1alpha1.Limit{Max: &m, Per: per}
 }
 

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The operator must run on what takes the place of the API server, which has to answer all that it asks for at its start.
+// The operator must run on what takes the place of the API server: it must answer all that is asked for at the start.
 func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
 	l, stop, err := newLab(t.Context(), &options{nodes: 3, rules: 2, timeout: 3 * time.Minute})
 	if err != nil {

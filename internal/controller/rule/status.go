@@ -223,16 +223,16 @@ func reached(m *fleet.Material) string {
 
 // unlabeled says how many nodes are in no failure domain.
 func unlabeled(m *fleet.Material) string {
-	var out string
+	out := strings.Builder{}
 	if m.Places != nil {
 		for i := range m.Places.Domains {
 			if d := &m.Places.Domains[i]; d.Domain == "" && d.InService > 0 {
-				out += fmt.Sprintf("; %s in service without the label %s count as one domain",
+				fmt.Fprintf(&out, "; %s in service without the label %s count as one domain",
 					text.Plural(int(d.InService), "node", "nodes"), d.Per)
 			}
 		}
 	}
-	return out
+	return out.String()
 }
 
 // deletedPlaces says how many places of the limit deleted nodes use, and what to do.

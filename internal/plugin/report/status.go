@@ -61,7 +61,8 @@ func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 		}
 	}
 	c = meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionServed)
-	if s.Message == "" && s.Paused == nil && c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == rule.Generation {
+	if s.Message == "" && s.Paused == nil && c != nil && c.Status == metav1.ConditionFalse &&
+		c.ObservedGeneration == rule.Generation {
 		s.Message = c.Message
 	}
 	s.BudgetExhausted = meta.IsStatusConditionTrue(rule.Status.Conditions, v1alpha1.ConditionBudgetExhausted)

@@ -18,8 +18,8 @@ type Served struct {
 	NodeAdmission *bool
 }
 
-const noAgent = "no node agent is running, or the operator's --agent-config is empty: set agent.enabled in the chart, " +
-	"or use config/with-agent"
+const noAgent = "no node agent is running, or the operator's --agent-config is empty: set agent.enabled in the " +
+	"chart, or use config/with-agent"
 
 // Unserved returns warnings about the fields of a rule that have no effect, because nothing in the cluster serves them.
 func Unserved(rule *ruleset.Rule, s Served) (out []Warning) {

@@ -362,8 +362,24 @@ func (m *Model) room(r *rule, v *View) {
 		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
 		return
 	}
-	claimed, all, in := 0, 0, newUses()
-	var open []*node
+	claimed, all, in, open := m.places(r, v)
+	for _, n := range open {
+		full := false
+		for _, l := range s.limits() {
+			full = full || l.full(n, claimed, all, in)
+		}
+		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d", r.Metadata.Name, n.Metadata.Name, claimed,
+			all+claimed)
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
+	}
+}
+
+// places counts the claims of a rule, and the other nodes in service, of which those are open on which the rule has not
+// held for long.
+func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*node) {
+	s := &r.Spec
+	in = newUses()
 	for n := range each[node](v.Nodes) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		counts := s.NodeSelector.matches(n.Metadata.Labels) && v.override(n) == "" && m.rebooted(n, r) != yes
@@ -384,16 +400,7 @@ func (m *Model) room(r *rule, v *View) {
 			in.count(n)
 		}
 	}
-	for _, n := range open {
-		full := false
-		for _, l := range s.limits() {
-			full = full || l.full(n, claimed, all, in)
-		}
-		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d", r.Metadata.Name, n.Metadata.Name, claimed,
-			all+claimed)
-		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
-	}
+	return claimed, all, in, open
 }
 
 // place returns how many places a claim uses.
