@@ -62,9 +62,9 @@ func init() {
       variables.was.all(k, true || !k.startsWith('nodegate.io/rule-') ||`, "overruled"},
 		{"marks that someone else has set are removed", `!found || have != value ||`, `!found || !MUTANT && have != value ||`,
 			"replaces"},
-		{"a time far ahead is believed", `|| t.Time.After(now.Add(evidence.MaxClockSkew)) {
-			*t`, `|| !MUTANT && t.Time.After(now.Add(evidence.MaxClockSkew)) {
-			*t`, "roomless"},
+		{"a time far ahead is believed", `|| latest.Before(t) {
+`, `|| !MUTANT && latest.Before(t) {
+`, "roomless"},
 		{"records that nothing protects are believed", `if r.UnguardedRecords {`,
 			`if !MUTANT && r.UnguardedRecords {`, "left|ours"},
 		{"rules begin to publish on nodes that are being deleted", `if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`,
