@@ -109,6 +109,10 @@ demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0, DASHBO
 	@$(WITH_ASSETS) $(GO) build $(SHIPPED) -o bin/demo/ ./cmd/manager $(if $(DASHBOARD),./cmd/kubectl-nodegate) ./test/demo && \
 		NODEGATE_BIN="$(CURDIR)/bin/demo" DEMO_WAIT="$(DEMO_WAIT)" bin/demo/demo $(if $(DASHBOARD),-dashboard) $(ARGS)
 
+.PHONY: screenshots
+screenshots: ## Take the pictures of the dashboard and of "why" in docs; needs headless Chromium.
+	@$(WITH_ASSETS) go test ./test/e2e/dashboard -run TestDashboard -count=1 -args -pictures="$(CURDIR)/docs"
+
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.
 	@$(if $(SYNTHETIC),$(GO) run ./test/bench --synthetic --nodes=$(SYNTHETIC) --rules=$(RULES) $(ARGS),\

@@ -3,7 +3,7 @@
 # Go modules. As root.
 set -euo pipefail
 
-# A command that is needed, and the packages that bring it.
+# A command that is needed, or one in its place after a bar, and the packages that bring it.
 needed=(
 	"git git"
 	"make make"
@@ -16,11 +16,13 @@ needed=(
 	"mkfs.ext4 e2fsprogs"
 	"mkfs.xfs xfsprogs"
 	"haproxy haproxy"
+	"chromium-headless-shell|google-chrome chromium-headless-shell fonts-dejavu-core"
 )
 missing=()
 for entry in "${needed[@]}"; do
 	read -r -a words <<<"$entry"
-	command -v "${words[0]}" >/dev/null || missing+=("${words[@]:1}")
+	IFS='|' read -r -a commands <<<"${words[0]}"
+	command -v "${commands[@]}" >/dev/null || missing+=("${words[@]:1}")
 done
 if ((${#missing[@]})); then
 	export DEBIAN_FRONTEND=noninteractive
