@@ -114,6 +114,8 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 		return m.undated(n, r, q.drives(n, v))
 	case q.Devices != nil:
 		return m.devices(n, r, q, v)
+	case q.NoTaint != nil:
+		return m.undated(n, r, !n.has(taint{Key: q.NoTaint.Key, Effect: q.NoTaint.Effect}.id()))
 	case q.CEL != nil:
 		return m.undated(n, r, expressions[q.CEL.Expression](n))
 	}

@@ -175,6 +175,7 @@ type requirement struct {
 	Pods          *podsRequirement
 	Resource      *struct{ Name string } // the least quantity is 1
 	RuleSatisfied *struct{ Name string }
+	NoTaint       *struct{ Key, Effect string }
 	CEL           *struct{ Expression string }
 }
 

@@ -143,6 +143,9 @@ func (g *generator) requirement() any {
 		return object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
 	case 1, 2:
 		return object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
+	case 4: // the taint of another component: people add and remove it
+		return object{"name": "starting", "noTaint": object{"key": "example.com/foreign",
+			"effect": one(g, "NoSchedule", "NoExecute", "PreferNoSchedule")}}
 	case 3:
 		return object{"name": "node", "cel": object{"expression": one(g, Expressions...)}}
 	}
