@@ -18,8 +18,8 @@ import (
 	. "github.com/nodegate/nodegate/test/story"
 )
 
-// A record that cannot be true is as if it were not there, and is replaced at the next occasion. A time in the future may
-// be by a clock that was ahead.
+// A record that cannot be true is as if it were not there, and is replaced at the next occasion. A time in the future
+// may be by a clock that was ahead.
 func TestForgedRecords(t *testing.T) {
 	held := func(tells string) Step {
 		return Then(1, tells, "Held EvidenceMissing", Added, Recorded(Claimed(1)))

@@ -209,11 +209,7 @@ func (n *subject) leave() move {
 	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready.
 	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
 		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
-	since := n.Verdict.Since
-	if at := n.rec.RearmedAt.Time; at.After(since) && !at.After(n.Now) { // else the clock is behind
-		since = at
-	}
-	due := since.Add(n.Rule.Spec.UnreadyWindow())
+	due := n.unreadySince().Add(n.Rule.Spec.UnreadyWindow())
 	taken := answer{yes: true}
 	if existing && !n.Verdict.Ready { // to ask whether the node is busy may take a request
 		taken = n.takesExisting()
@@ -238,6 +234,14 @@ func (n *subject) leave() move {
 	m.timed = true
 	m.limited = Holds(n.Rule) && n.Rule.Limited() && n.State.Counted
 	return m
+}
+
+// unreadySince is when the window of unreadySeconds began: the evidence changed, or the rule was armed again.
+func (n *subject) unreadySince() time.Time {
+	if at := n.rec.RearmedAt.Time; at.After(n.Verdict.Since) && !at.After(n.Now) { // else the clock is behind
+		return at
+	}
+	return n.Verdict.Since
 }
 
 // bootConfirmed reports whether a rebooted node in service may get a NoExecute taint. Until kubelet has reported for a
