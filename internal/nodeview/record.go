@@ -203,8 +203,10 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 		r.Since = node.CreationTimestamp
 	}
 	latest, stamp := metav1.NewTime(now.Add(evidence.MaxClockSkew)), metav1.NewTime(now.Truncate(time.Second))
-	if created := node.CreationTimestamp; latest.Before(&created) {
-		latest, stamp = created, created
+	for _, t := range []*metav1.Time{&latest, &stamp} {
+		if created := node.CreationTimestamp; t.Before(&created) {
+			*t = created
+		}
 	}
 	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.RearmedAt} {
 		if latest.Before(t) {

@@ -138,9 +138,14 @@ func TestEvaluate(t *testing.T) {
 			rule: rule().Condition(cni), node: node().Condition(cni, "False", time.Time{}), observed: unreadySince,
 			want: Verdict{Since: at(-100), Remembered: true},
 		},
-		"an observation from the future, of a clock set back, is none": {
+		"an observation from the future, of a clock set back, was made by now": {
 			rule: rule().Condition(cni), node: node(), observed: Observed{Since: at(50)},
 			want: Verdict{Since: at(0), Remembered: true, NeverAppeared: true},
+		},
+		"that the process has seen the opposite is known after the clock was set back": {
+			rule: rule().Condition(cni), node: node().Condition(cni, "False", at(-100)),
+			observed: Observed{Ready: true, Since: at(50)},
+			want:     Verdict{Since: at(0), Remembered: true},
 		},
 	})
 }

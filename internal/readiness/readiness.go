@@ -193,7 +193,10 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 }
 
 func (t *tally) observe(ready bool, decides *span, before Observed) Observed {
-	known := !before.Since.IsZero() && !before.Since.After(t.now)
+	if before.Since.After(t.now) { // the clock was set back
+		before.Since = t.now
+	}
+	known := !before.Since.IsZero()
 	if known && before.Ready == ready {
 		before.Assumed = false
 		return before
