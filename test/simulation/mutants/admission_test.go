@@ -61,8 +61,5 @@ func init() {
 `, "listed"},
 		{"frozen rules are not listed", `		if r.Mode == Frozen && len(after.Frozen)`,
 			`		if !MUTANT && r.Mode == Frozen && len(after.Frozen)`, "listed"},
-		{"what is listed of a rule that is pending is lost", `		case r.undecided():
-			rule = find(`, `		case !MUTANT && r.undecided():
-			rule = find(`, "listed|admits"},
 	}...)
 }
