@@ -48,9 +48,9 @@ func init() {
 			`problem := CompareCRD(ours, served)
 		if MUTANT && !served.DeletionTimestamp.IsZero() {
 			problem = &ruleset.Problem{Reason: ruleset.ReasonForeignCRD, Message: "it is being deleted"}
-		}`, "gone|blamed"},
-		{"a heartbeat that goes back is not looked at", `			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`,
-			`			!MUTANT && a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`, verdict},
+		}`, "gone|blamed|listed"},
+		{"a taint of another component is not looked at", `return f.undated(!has, false, now), (*noTaintFound)(q)`,
+			`return f.undated(MUTANT || !has, false, now), (*noTaintFound)(q)`, verdict},
 		{"a timeout that has ended does not release when its action is edited", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && (!MUTANT || n.d.TimedOut) {
 		n.rec.Passed`, "taints|status"},
@@ -62,9 +62,10 @@ func init() {
       variables.was.all(k, true || !k.startsWith('nodegate.io/rule-') ||`, "overruled"},
 		{"marks that someone else has set are removed", `!found || have != value ||`, `!found || !MUTANT && have != value ||`,
 			"replaces"},
-		{"a time far ahead is believed", `|| latest.Before(t) {
-`, `|| !MUTANT && latest.Before(t) {
-`, "roomless"},
+		{"a time far ahead is believed", `latest, stamp := metav1.NewTime(now.Add(evidence.MaxClockSkew)),`,
+			`latest, stamp := metav1.NewTime(now.Add(map[bool]time.Duration{false: evidence.MaxClockSkew,
+				true: 1 << 62}[MUTANT])),`,
+			"roomless"},
 		{"records that nothing protects are believed", `if r.UnguardedRecords {`,
 			`if !MUTANT && r.UnguardedRecords {`, "left|ours"},
 		{"rules begin to publish on nodes that are being deleted", `if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`,
