@@ -5,12 +5,15 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,13 +27,20 @@ type compiler struct {
 // obtain builds all of the binaries with one "go build", because they share most of their packages.
 func (c *compiler) obtain(ctx context.Context, names []string, dir string) error {
 	start := time.Now()
-	c.log.Printf("building %s from source, Kubernetes %s: once, some minutes", strings.Join(names, ", "),
+	c.log.Printf("building %s from source, Kubernetes %s: once, about ten minutes on two cores", strings.Join(names, ", "),
 		c.pins.kubernetes)
-	args := append(append([]string{"build", "-v"}, buildFlags(c.pins)...), "-o", dir+string(filepath.Separator))
+	var wanted []string
 	for _, name := range names {
-		args = append(args, packages[name])
+		wanted = append(wanted, packages[name])
 	}
-	if err := c.build(ctx, args); err != nil {
+	// What is in Go's cache is not compiled, and -v does not name it.
+	stale := &bytes.Buffer{}
+	err := c.run(ctx, stale, 0, "list", []string{"-deps", "-f={{if .Stale}}.{{end}}"}, wanted)
+	if err == nil {
+		total := strings.Count(stale.String(), ".")
+		err = c.run(ctx, io.Discard, total, "build", []string{"-v", "-o", dir + string(filepath.Separator)}, wanted)
+	}
+	if err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
 	}
 	for _, name := range names {
@@ -44,10 +54,11 @@ func (c *compiler) obtain(ctx context.Context, names []string, dir string) error
 	return nil
 }
 
-// build runs "go build", and logs its progress.
-func (c *compiler) build(ctx context.Context, args []string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = c.pins.dir
+// run runs a go command for packages, and logs its progress. total is how many packages it compiles, or 0 if that is
+// not known.
+func (c *compiler) run(ctx context.Context, out io.Writer, total int, command string, flags, packages []string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{command}, buildFlags(c.pins), flags, packages)...)
+	cmd.Dir, cmd.Stdout = c.pins.dir, out
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOOS=", "GOARCH=")
 	// An interrupt lets the go command remove its work directory.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -71,7 +82,7 @@ func (c *compiler) build(ctx context.Context, args []string) error {
 			rest = append(rest, line)
 		}
 		if time.Since(logged) > 15*time.Second {
-			c.log.Printf("downloaded %d modules, compiled %d packages", modules, compiled)
+			c.log.Print(progress(modules, compiled, total))
 			logged = time.Now()
 		}
 	}
@@ -83,4 +94,19 @@ func (c *compiler) build(ctx context.Context, args []string) error {
 		return fmt.Errorf("%w\n%s", err, strings.Join(rest, "\n"))
 	}
 	return nil
+}
+
+// progress says how far a build is.
+func progress(modules, compiled, total int) string {
+	var words []string
+	if modules > 0 {
+		words = append(words, fmt.Sprintf("downloaded %d modules", modules))
+	}
+	switch {
+	case total > 0:
+		words = append(words, fmt.Sprintf("compiled %d of %d packages", compiled, max(compiled, total)))
+	case compiled > 0 || modules == 0:
+		words = append(words, fmt.Sprintf("compiled %d packages", compiled))
+	}
+	return strings.Join(words, ", ")
 }
