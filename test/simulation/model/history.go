@@ -51,7 +51,8 @@ func (m *Model) Observe(v *View, readable bool) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			u.overridden = u.overridden || v.override(n) != ""
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
-				u.claimed = v.Now.Truncate(time.Second) // by admission, whose records have whole seconds
+				u.claimed, u.unsure = v.Now.Truncate(time.Second), m.wrong() // by admission, whose records have whole seconds
+				u.claimedAt = u.claimed
 			}
 			switch matches := r.Spec.NodeSelector.matches(n.Metadata.Labels); {
 			case !readable || !matches || m.rules[r.Metadata.UID] == nil:
@@ -70,7 +71,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 		u.unheld = latest(u.unheld, o.yes, o.unsure)
 		*o = observed{generation: r.Metadata.Generation, from: v.Now, lost: n.Metadata.CreationTimestamp}
 	}
-	is := m.holds(n, r, v, true)
+	is := m.everywhere(n, r, v)
 	if is != o.last {
 		o.turned, o.knower, o.last = o.knower, 0, is
 	}
@@ -96,7 +97,7 @@ func (m *Model) know(v *View) {
 		for n := range each[node](v.Nodes) {
 			o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
 			if o.knower != v.Leader && o.generation == r.Metadata.Generation {
-				o.known, o.knower = v.Now, v.Leader
+				o.known, o.knower = m.now(), v.Leader
 			}
 		}
 	}
@@ -104,25 +105,29 @@ func (m *Model) know(v *View) {
 
 // steady reports whether a verdict has been the same for a time, so that a window is surely over. At rest all are.
 func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
-	young := is == yes && r.holdsYoung(n, v.Now)
-	if v.Process == 0 || seconds == 0 && !young {
+	young := is == yes && (r.holdsYoung(n, v.Now) || r.Spec.Stabilization.MinimumHoldSeconds > 0 && m.unnoticed(v))
+	switch {
+	case young: // also at rest, by a clock that is behind
+		return false
+	case v.Process == 0 || seconds == 0:
 		return true
 	}
 	o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
-	if young || o.generation != r.Metadata.Generation || m.skewed(n) || m.rebooted(n, r) == yes {
+	if o.generation != r.Metadata.Generation || m.skewed(n) || m.rebooted(n, r) == yes {
 		return false
 	}
-	since := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is])
+	since, now := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is]), v.Now
 	if !r.timed(n, is) || !v.Started.After(since) { // the leader may have seen the opposite: it counts from the turn
-		if o.knower != v.Leader {
+		if o.knower != v.Leader || v.set(o.known) {
 			return false
 		}
-		since = o.known
+		since, now = o.known, m.now()
 	}
 	for i := range r.Spec.Conditions { // a window begins again when what was reported changes
 		since = latest(since, n.condition(r.Spec.Conditions[i].Type).LastTransitionTime)
 	}
-	return v.Now.Sub(since) >= time.Duration(seconds)*time.Second+slack
+	behind := max(0, -v.Ahead) // times that the leader takes for future ones lengthen a window
+	return now.Sub(since) >= time.Duration(seconds)*time.Second+slack+behind && !m.unnoticed(v)
 }
 
 // Odd notes that a reporter writes a time of long ago, or far ahead.
@@ -175,9 +180,16 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
 		return
 	}
-	m.check("windows", v.Now.Sub(last) >= time.Duration(seconds)*time.Second-slack,
+	if v.set(last) || o.turned != v.Process && v.Ahead < 0 { // what it takes for a time in the future says nothing
+		return
+	}
+	after := m.now().Sub(last)
+	if o.turned != v.Process { // it counts from what the evidence says, by its own clock
+		after += max(0, v.Ahead)
+	}
+	m.check("windows", after >= time.Duration(seconds)*time.Second-slack,
 		"rule %s changes its claim on node %s %s after its verdict was %s, and the window has %d seconds", r.Metadata.Name,
-		shown.Metadata.Name, v.Now.Sub(last), before, seconds)
+		shown.Metadata.Name, after, before, seconds)
 }
 
 // young: a new node is held for minimumHoldSeconds from its creation.
@@ -208,14 +220,15 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
-	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden:
+	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden, u.unsure, u.claimed.After(v.Now),
+		v.set(u.claimedAt) && m.unnoticed(v):
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
 	case start.IsZero() || v.Now.Before(start.Add(first)):
 		return no
 	}
-	return unknownUntil(!v.Now.Before(u.claimed.Add(last+slack)) && !changed.After(u.claimed))
+	return unknownUntil(!v.Now.Before(u.claimed.Add(last+slack)) && !changed.After(u.claimedAt))
 }
 
 // surelyGuards returns a rule of which the eviction guard is surely active on a node; nil, if there is none.
@@ -236,7 +249,8 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 			latest(o.from, o.yes, o.unsure).After(since), m.skewed(n):
 			continue
 		}
-		if hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second; v.Now.Before(o.lost.Add(hold - slack)) {
+		hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second
+		if m.now().Add(m.spread()).Before(o.lost.Add(hold - slack)) {
 			return r
 		}
 	}

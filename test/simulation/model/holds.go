@@ -101,7 +101,7 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 	case q.Pods != nil:
 		answer := m.pods(n, r, q.Pods, v)
 		if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
-			!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
+			!h.under(r.Metadata.UID).opened && (m.wrong() || v.Now.After(h.booted.Add(2*time.Minute))) {
 			return unknown // once the boot is confirmed, a live list decides
 		}
 		return answer
@@ -146,7 +146,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			continue
 		}
 		status, sure := c.status(maxAge, now)
-		sure = sure && (maxAge == 0 || status == "Unknown" || !m.skewed(n)) // else it counts from its arrival
+		sure = sure && (maxAge == 0 || status == "Unknown" || !m.arrives(n))
 		switch {
 		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
 			return unknown
@@ -158,7 +158,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			ahead := h.boot.After(h.booted.Add(4 * time.Minute))
 			switch {
 			case n.Status.NodeInfo.BootID != h.bootID, // as shown: from before the boot
-				h.perhapsSinceBoot(n, r):
+				h.perhapsSinceBoot(n, r), m.wrong():
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
@@ -302,7 +302,7 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, now time.Time) answer {
 	h, rec := m.node(n.Metadata.UID), n.record(r.Metadata.UID)
 	switch {
 	case n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen,
-		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0:
+		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0, m.wrong():
 		return unknown
 	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.

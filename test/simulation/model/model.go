@@ -20,8 +20,12 @@ type View struct {
 	Started time.Time
 	// Leader is the process that leads, at a quiet moment.
 	Leader int
-	// Now is its time.
-	Now time.Time
+	// Now is its time. Its clock is ahead by Ahead, and was set at Jumped, if ever.
+	Now    time.Time
+	Ahead  time.Duration
+	Jumped time.Time
+	// Clocks are wrong clocks that may decide, of an observation.
+	Clocks []time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
 	Nodes, Rules map[string]Document
 	// Leaving is whether its cache has lost nodes that its controller has not looked for since: they count still.
@@ -68,30 +72,33 @@ type Model struct {
 	// Skewed reports whether the clock of a node is wrong.
 	Skewed func(name string) bool
 
+	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
+
 	now   func() time.Time
 	nodes map[string]*nodeHistory // by UID
 	rules map[string]*ruleHistory // by UID
 }
 
 type nodeHistory struct {
-	boot     time.Time           // by the node's clock; zero: it has not rebooted
-	booted   time.Time           // by ours
-	bootID   string              // after it
-	admitted map[string][]string // rules that claimed a taint when the node was created
-	odd      bool                // a reporter has written a time of long ago, or far ahead
-	foreign  map[string]bool     // taints that others put there
-	occupied bool                // pods ran there at a write of a replica: it may be in service by its age
-	evicts   time.Time           // when it last had a NoExecute taint
-	gone     bool                // it was deleted
-	full     bool                // its annotations have had little room
-	filled   bool                // by someone who has filled them
-	tampered bool                // an administrator has changed its records
-	marks    map[string]bool     // for replacement, that others have written
-	guarded  bool                // a guard was active: evictions may have been denied
-	last     *node
-	rules    map[string]*underRule // by UID
-	marker   map[string]int        // the process that made a published condition False, by type
-	racks    map[string]string     // of the node when a condition of a type became False
+	boot      time.Time           // by the node's clock; zero: it has not rebooted
+	booted    time.Time           // by ours
+	bootID    string              // after it
+	admitted  map[string][]string // rules that claimed a taint when the node was created
+	odd       bool                // a reporter has written a time of long ago, or far ahead
+	foreign   map[string]bool     // taints that others put there
+	occupied  bool                // pods ran there at a write of a replica: it may be in service by its age
+	evicts    time.Time           // when it last had a NoExecute taint
+	gone      bool                // it was deleted
+	full      bool                // its annotations have had little room
+	filled    bool                // by someone who has filled them
+	tampered  bool                // an administrator has changed its records
+	marks     map[string]bool     // for replacement, that others have written
+	guarded   bool                // a guard was active: evictions may have been denied
+	guardedAt time.Time           // when a guard began last
+	last      *node
+	rules     map[string]*underRule // by UID
+	marker    map[string]int        // the process that made a published condition False, by type
+	racks     map[string]string     // of the node when a condition of a type became False
 }
 
 // underRule is what has become of a node under one rule.
@@ -114,7 +121,9 @@ type underRule struct {
 	version int64  // the generation of the rule then
 
 	observed   observed
-	claimed    time.Time // when the rule claimed the node last
+	claimed    time.Time // when the rule claimed the node last, by the clock of the process that did, or by ours
+	claimedAt  time.Time
+	unsure     bool      // it was claimed by a clock that may have been wrong
 	passed     time.Time // when a timeout let it pass
 	overridden bool      // it ever was
 	unheld     time.Time // when the rule last held, or could not be judged, before it was edited

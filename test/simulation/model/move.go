@@ -37,7 +37,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	shown := read[node](v.Nodes[was.Metadata.Name])
 	h := m.node(was.Metadata.UID)
 	h.occupied = h.occupied || v.busy(is)
-	m.ours(was, is, shown)
+	m.ours(was, is, shown, v)
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
@@ -72,7 +72,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.counted(shown, r)
 		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.limited() &&
 			m.inService(shown, r) != no
-		u.claimed, u.passed = v.Now.Truncate(time.Second), time.Time{}
+		u.claimed = latest(v.Now.Truncate(time.Second), shown.Metadata.CreationTimestamp)
+		u.claimedAt, u.unsure, u.passed = m.now().Truncate(time.Second), false, time.Time{}
 		u.free = shown.Spec.Unschedulable
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
 		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
@@ -111,7 +112,9 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	}
 	switch guards := !is.record(uid).GuardedSince.IsZero(); {
 	case guards:
-		h.guarded = true
+		if h.guarded = true; was.record(uid).GuardedSince.IsZero() {
+			h.guardedAt = m.now()
+		}
 	case !was.record(uid).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
 		h.guarded = false // the node has recovered: its pods stay
 	}
@@ -182,7 +185,7 @@ func (v *View) knows(uid string) bool {
 }
 
 // ours: a write changes taints of rules, records, markers and completion annotations, on the node that was read.
-func (m *Model) ours(was, is, shown *node) {
+func (m *Model) ours(was, is, shown *node, v *View) {
 	m.check("ours", shown != nil && shown.Metadata.UID == is.Metadata.UID, "node %s is another one than was read",
 		is.Metadata.Name)
 	asked := map[string]bool{}
@@ -197,7 +200,7 @@ func (m *Model) ours(was, is, shown *node) {
 	}
 	for key := range sorted(union(was.Metadata.Annotations, is.Metadata.Annotations)) {
 		if key == override && was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
-			m.check("lapsed", m.lapsed(was) && is.Metadata.Annotations[key] == "",
+			m.check("lapsed", v.lapsed(was) && is.Metadata.Annotations[key] == "",
 				"the override %q of node %s is removed, and has not ended", was.Metadata.Annotations[key], is.Metadata.Name)
 		} else if was.Metadata.Annotations[key] != is.Metadata.Annotations[key] {
 			m.check("ours", strings.HasPrefix(key, recordPrefix) || strings.HasPrefix(key, markerPrefix) ||
@@ -367,7 +370,8 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
-		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() || !v.Now.Before(u.claimed.Add(first)) {
+		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() || u.unsure || v.set(u.claimedAt) ||
+			!v.Now.Before(u.claimed.Add(first)) {
 			if m.holds(shown, r, v, false) == no {
 				u.passed = m.now()
 			}

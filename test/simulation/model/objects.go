@@ -391,9 +391,9 @@ func (v *View) override(n *node) string {
 }
 
 // lapsed reports whether a node has an override that has ended.
-func (m *Model) lapsed(n *node) bool {
+func (v *View) lapsed(n *node) bool {
 	_, until := n.override()
-	return !until.IsZero() && !m.now().Before(until)
+	return !until.IsZero() && !v.Now.Before(until)
 }
 
 // each ranges over objects in the order of their names, so that a script fails in the same way each time.

@@ -70,12 +70,14 @@ func (m *Model) intends(was, is *rule, v *View) {
 		is = &rule{Metadata: shown.Metadata, Spec: shown.Spec, Status: status}
 	}
 	h.takesBack(was.Status.Replacements.Last, is.Status.Replacements.Last)
-	before := map[replacement]bool{}
+	before := map[string]replacement{}
 	for _, r := range was.Status.Replacements.Last {
-		before[r] = true
+		before[r.NodeUID] = r
 	}
 	for _, r := range is.Status.Replacements.Last {
-		if !before[r] && r.Generation == is.Metadata.Generation && v != nil && r.Time.Add(time.Second).After(v.Now) {
+		// What a clock that was ahead dated in the future is dated now.
+		if r.Time.After(before[r.NodeUID].Time) && r.Generation == is.Metadata.Generation && v != nil &&
+			r.Time.Add(time.Second).After(v.Now) {
 			m.intended(is, &r, h, v)
 		}
 	}
@@ -147,7 +149,7 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	hour, row := 0, 0
 	for _, handed := range h.handed {
 		for _, o := range handed.all() {
-			if m.now().Sub(o.at) < time.Hour-time.Second {
+			if m.within(o.at, v) {
 				hour++
 			}
 			if o.generation == of.Generation && o.at.After(h.ready) {
@@ -158,6 +160,11 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
 	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
 		row)
+}
+
+// within reports whether a replacement surely was within the last hour.
+func (m *Model) within(at time.Time, v *View) bool {
+	return m.now().Sub(at)+m.spread() < time.Hour-time.Second && !v.set(at)
 }
 
 // marksReplaced judges a write that hands a node over: it was intended, and the node is as it must be.
@@ -276,7 +283,7 @@ func (m *Model) handedOver(r *rule, but string) (hour, row int) {
 			continue
 		}
 		for _, o := range handed.all() {
-			if m.now().Sub(o.at) < time.Hour+searchInterval {
+			if m.now().Sub(o.at)-m.spread() < time.Hour+searchInterval {
 				hour++
 			}
 			if o.generation == r.Metadata.Generation {

@@ -18,7 +18,6 @@ func (m *Model) Rest(v *View) {
 	for r := range each[rule](v.Rules) {
 		m.restReplaced(r, v)
 	}
-	m.restPods(v)
 	m.restStarts(v)
 }
 
@@ -31,6 +30,7 @@ func (m *Model) Quiet(v *View) {
 	for r := range each[rule](v.Rules) {
 		m.restRule(r, v)
 	}
+	m.restPods(v)
 	m.know(v)
 	m.settled(v)
 }
@@ -200,9 +200,9 @@ func (m *Model) existing(n *node, r *rule) answer {
 	rh := m.rules[r.Metadata.UID]
 	created := n.Metadata.CreationTimestamp
 	switch {
-	case rh != nil && created.Before(rh.inForce[r.Metadata.Generation]):
+	case rh != nil && created.Add(m.spread()).Before(rh.inForce[r.Metadata.Generation]):
 		return yes
-	case created.Before(r.Status.InForce.Since):
+	case created.Before(r.Status.InForce.Since), m.wrong() && rh != nil && len(rh.inForce) > 1:
 		return unknown
 	}
 	return no
@@ -260,7 +260,7 @@ func (m *Model) restOverride(n *node, v *View) {
 	for r := range each[rule](v.Rules) {
 		if r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" &&
 			r.Spec.NodeSelector.matches(n.Metadata.Labels) {
-			m.check("lapsed", !m.lapsed(n), "node %s still has the override %q", n.Metadata.Name,
+			m.check("lapsed", !v.lapsed(n) || m.unnoticed(v), "node %s still has the override %q", n.Metadata.Name,
 				n.Metadata.Annotations[override])
 			return
 		}

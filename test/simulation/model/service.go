@@ -4,6 +4,7 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (m *Model) booting(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	u := h.under(r.Metadata.UID)
 	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || v.override(shown) == "Hold" ||
-		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) {
+		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) || m.wrong() {
 		return
 	}
 	u.served = true
@@ -103,7 +104,7 @@ func (m *Model) evicted(before, after Document, v *View) {
 		recently = recently || !h.evicts.IsZero() && m.now().Sub(h.evicts) < 5*time.Minute
 	}
 	if n := m.lastNamed(was.Spec.NodeName); n != nil && v != nil && was.Metadata.DeletionTimestamp == nil {
-		r := m.surelyGuards(n, v, v.Now.Add(-slack))
+		r := m.surelyGuards(n, v, m.now().Add(-slack))
 		m.check("spares", r == nil, "pod %s is evicted, and node %s is guarded", was.Metadata.Name, was.Spec.NodeName)
 	}
 	m.check("evicts", recently, "pod %s is evicted, and its node %s has no taint for that", was.Metadata.Name,
@@ -130,7 +131,8 @@ func (m *Model) restPods(v *View) {
 		n := read[node](v.Nodes[p.Spec.NodeName])
 		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
 			len(p.Metadata.OwnerReferences) > 0 || m.node(n.Metadata.UID).full ||
-			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) {
+			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) ||
+			v.Process != 0 && !m.longUnguarded(n, p, v) {
 			continue
 		}
 		stays := false
@@ -142,6 +144,22 @@ func (m *Model) restPods(v *View) {
 				n.Metadata.Name)
 		}
 	}
+}
+
+// longUnguarded reports whether all guards of a node surely ended two minutes ago, and the pod is due for as long.
+func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
+	longest := time.Duration(0)
+	for r := range each[rule](v.Rules) {
+		if g := r.Spec.EvictionGuard; g != nil {
+			longest = max(longest, time.Duration(cmp.Or(g.MaxHoldSeconds, 1800))*time.Second)
+		}
+	}
+	ready := n.condition("Ready")
+	due := latest(m.node(n.Metadata.UID).guardedAt.Add(longest), p.Metadata.CreationTimestamp, ready.LastTransitionTime)
+	for _, c := range p.Status.Conditions {
+		due = latest(due, c.LastTransitionTime) // it may have been bound later
+	}
+	return n.has(unreachable+":NoExecute") && !m.wrong() && ready.Status == "Unknown" && v.Now.Sub(due) > 2*time.Minute
 }
 
 // Labelled notes an attempt to label a node, which must not be refused. The policy does not look whether annotations

@@ -368,7 +368,7 @@ func (r *Replica) unread(k api.Kind) error {
 		return nil
 	}
 	r.Unread--
-	r.unreadAt = r.Now()
+	r.unreadAt = r.World.Now()
 	r.World.Met("a live read fails", string(k))
 	return apierrors.NewInternalError(fmt.Errorf("etcd has no leader"))
 }

@@ -41,6 +41,10 @@ type Replica struct {
 	Unread int
 	// World is what surrounds the process.
 	World *World
+	// Ahead is for how long the clock of its machine is ahead; Jumped is when it was last set. What waits for a duration
+	// does not notice that.
+	Ahead  time.Duration
+	Jumped time.Time
 
 	former  map[api.Kind]int64 // the version of which the former process knew
 	oldest  int64              // the version of the cache that answers first lists of any age; 0: the present one
@@ -119,7 +123,7 @@ func New(number int, w *World) *Replica {
 }
 
 // Now is the process's clock.
-func (r *Replica) Now() time.Time { return r.World.Now() }
+func (r *Replica) Now() time.Time { return r.World.Now().Add(r.Ahead) }
 
 // Since is the time since another one, by the process's clock.
 func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
@@ -136,7 +140,7 @@ func (r *Replica) Start() {
 	if !r.server.Serves() {
 		return
 	}
-	r.Up, r.started = true, r.Now()
+	r.Up, r.started = true, r.World.Now()
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
 		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
@@ -171,7 +175,7 @@ func (r *Replica) Start() {
 // after runs a function when a time has passed.
 func (r *Replica) after(d time.Duration, f func()) {
 	if d > 0 {
-		r.timers = append(r.timers, timer{r.Now().Add(d), f})
+		r.timers = append(r.timers, timer{r.World.Now().Add(d), f})
 		return
 	}
 	r.background = append(r.background, f)
@@ -206,22 +210,22 @@ func (r *Replica) Kill() {
 			former[k] = max(former[k], s.at)
 		}
 	}
-	*r = Replica{process: r.process, World: r.World, server: r.server, former: former}
+	*r = Replica{process: r.process, World: r.World, server: r.server, former: former, Ahead: r.Ahead, Jumped: r.Jumped}
 }
 
 // Lead makes the process the leader: its controllers start.
 func (r *Replica) Lead() {
 	r.Leads = true
-	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.Now)}
+	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.World.Now)}
 	nodes.queue.limiter = r.operator.Nodes.RateLimiter()
-	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.Now)}
+	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.World.Now)}
 	r.controllers = []*controller{nodes, rules}
 	utilruntime.Must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
 	utilruntime.Must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
 	nodes.source = r.stores[api.Nodes].subscribe(enqueue(nodes.queue, r.operator.Nodes.Relevant()))
 	rules.source = r.stores[api.Rules].subscribe(enqueue[*v1alpha1.NodeReadinessRule](rules.queue))
 	if r.operator.Evictions != nil {
-		evictions := &controller{name: "eviction", reconciler: r.operator.Evictions, queue: newQueue(r.Now)}
+		evictions := &controller{name: "eviction", reconciler: r.operator.Evictions, queue: newQueue(r.World.Now)}
 		evictions.source = r.stores[api.Nodes].subscribe(enqueue(evictions.queue, eviction.Relevant()))
 		r.controllers = append(r.controllers, evictions)
 	}
@@ -332,7 +336,7 @@ func (r *Replica) NotifyAll(k api.Kind) {
 // Background runs what was left to run in the background, and what was to run by now.
 func (r *Replica) Background() {
 	r.timers = slices.DeleteFunc(r.timers, func(t timer) bool {
-		if t.at.After(r.Now()) {
+		if t.at.After(r.World.Now()) {
 			return false
 		}
 		r.background = append(r.background, t.f)

@@ -56,8 +56,9 @@ func (e *ears) rule(o *api.Object) {
 
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
-	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Foreign: r.heard.foreign,
-		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
+	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Ahead: r.Ahead, Jumped: r.Jumped,
+		Foreign: r.heard.foreign,
+		Nodes:   map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
 		Blind:  !r.unreadAt.IsZero() && r.Now().Sub(r.unreadAt) < podsRetry,
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}

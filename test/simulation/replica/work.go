@@ -127,7 +127,7 @@ const podsRetry = 31 * time.Second
 
 // Retries reports whether something has failed, and is tried again.
 func (r *Replica) Retries() bool {
-	return r.Unread > 0 || r.Now().Sub(r.unreadAt) < podsRetry || len(r.timers) > 0 ||
+	return r.Unread > 0 || r.World.Now().Sub(r.unreadAt) < podsRetry || len(r.timers) > 0 ||
 		slices.ContainsFunc(r.controllers, func(c *controller) bool { return len(c.queue.failed) > 0 })
 }
 

@@ -67,6 +67,7 @@ func Generate(seed uint64, steps int) *Script {
 	}
 	g.engine(seed)
 	g.list(seed)
+	g.clocks(seed)
 	return g.script
 }
 

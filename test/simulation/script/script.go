@@ -36,6 +36,8 @@ type Script struct {
 	Replicas int `json:"replicas"`
 	// Skew is for how many seconds each node's clock is ahead; 0 for those that are not named.
 	Skew []int `json:"skew,omitempty"`
+	// Clocks is for how many seconds the clock of each replica is ahead; 0 for those that are not named.
+	Clocks []int `json:"clocks,omitempty"`
 	// Webhooks is whether the webhooks are installed.
 	Webhooks bool `json:"webhooks,omitempty"`
 	// Policy is whether the policy that taints nodes is installed; what it sees lags by so many versions.
@@ -51,7 +53,7 @@ type Script struct {
 func (s *Script) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, clocks of nodes "+
-		"ahead by %v seconds\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded, s.Skew)
+		"ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded, s.Skew, s.Clocks)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -67,6 +69,7 @@ var words = map[string]string{
 	"begin":    "replica %[4]d hears of everything, and starts on all requests; their writes are under way",
 	"settle":   "replica %[4]d finishes everything",
 	"land":     "write %[7]d of a process that is gone lands",
+	"clock":    "the clock of replica %[4]d is set forward by %[7]d seconds",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
 	"pass":     "%[7]d seconds pass",
 	"calm":     "everything settles",
@@ -103,6 +106,7 @@ var words = map[string]string{
 	"node.untaint":  "someone removes the taint %[6]s from n%[1]d",
 	"node.report":   "a reporter on n%[1]d says %[5]s=%[6]s, %[7]d seconds ahead; without a heartbeat (1): %[3]d",
 	"node.resource": "node n%[1]d has %[7]d GPUs",
+	"node.clock":    "the clock of node n%[1]d is set forward by %[7]d seconds",
 	"node.beat":     "kubelet and the reporters of n%[1]d repeat what they said",
 	"node.reboot":   "node n%[1]d reboots; kubelet reports the new boot ID, with %[7]d bytes more",
 	"pod.create":    "pod %[3]d of n%[1]d is created with app=%[6]s %[5]s, and bound later (1): %[7]d",

@@ -26,15 +26,6 @@ func podName(s *script.Step) string {
 	return fmt.Sprintf("n%d-p%d", s.Node, s.Pod)
 }
 
-// clock is the clock of a node.
-func (w *World) clock(n int) time.Time {
-	at := w.now
-	if n >= 1 && n <= len(w.script.Skew) {
-		at = at.Add(time.Duration(w.script.Skew[n-1]) * time.Second)
-	}
-	return at.UTC().Truncate(time.Second)
-}
-
 // change writes a node, or its status, as an actor.
 func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 	o := w.server.Get(api.Nodes, nodeName(n))
@@ -128,6 +119,8 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.devices(s)
 	case "node.beat":
 		w.beat(s.Node)
+	case "node.clock":
+		w.ahead[s.Node] += time.Duration(s.N) * time.Second
 	case "node.reboot":
 		w.lose(s.Node, false)
 		w.boots[s.Node]++

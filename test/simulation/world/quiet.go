@@ -4,7 +4,6 @@
 package world
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -42,8 +41,7 @@ func (w *World) quiet() {
 			return
 		}
 	}
-	v := w.present()
-	v.Leader, v.Started = leader.Process(), leader.Started()
+	v := w.by(leader)
 	w.Model.Quiet(v)
 	w.Model.Listed(document(w.server.Get(api.AdmissionRules, listName)), v)
 }
@@ -109,12 +107,8 @@ func (w *World) observe(do string) {
 	version := w.server.Version()
 	if version != w.seen || !w.now.Equal(w.seenAt) || group == "crd" || group == "evidence" {
 		w.seen, w.seenAt = version, w.now
-		w.Model.Observe(w.present(), w.readable())
+		v := w.present()
+		v.Clocks = w.clocks()
+		w.Model.Observe(v, w.readable())
 	}
-}
-
-// skewed reports whether a node's clock is wrong.
-func (w *World) skewed(name string) bool {
-	n, err := strconv.Atoi(strings.TrimPrefix(name, "n"))
-	return err == nil && n >= 1 && n <= len(w.script.Skew) && w.script.Skew[n-1] != 0
 }

@@ -53,10 +53,11 @@ type World struct {
 	boots       map[int]int
 	served      string // the CRD
 	forbidden   bool
-	lost        map[int]bool        // nodes whose link is cut
-	evicted     map[types.UID]tried // by pod
-	machines    int                 // that Karpenter has launched
-	pools       int64               // of devices that were published
+	lost        map[int]bool          // nodes whose link is cut
+	ahead       map[int]time.Duration // for how long the clocks of nodes have been set forward
+	evicted     map[types.UID]tried   // by pod
+	machines    int                   // that Karpenter has launched
+	pools       int64                 // of devices that were published
 	reviews     int
 	told        int64 // the version of the rules that the policy sees at least
 	writes      int
@@ -87,7 +88,7 @@ type Result struct {
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
-		lost: map[int]bool{}, evicted: map[types.UID]tried{}, faults: map[string]Met{}}
+		lost: map[int]bool{}, ahead: map[int]time.Duration{}, evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
 	w.Model.Skewed, w.Model.Unguarded = w.skewed, s.Unguarded
 	w.server = api.New(w.time, definitions.CRDs["ours"])
@@ -98,6 +99,9 @@ func Play(s *script.Script, definitions Definitions) Result {
 		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
+		if i < len(s.Clocks) {
+			w.setClock(r, time.Duration(s.Clocks[i])*time.Second)
+		}
 		r.Start()
 		w.replicas = append(w.replicas, r)
 	}
@@ -177,7 +181,7 @@ func (w *World) rest() {
 			w.now = next
 		}
 	}
-	w.Model.Rest(w.present())
+	w.Model.Rest(w.by(w.leader()))
 }
 
 // recover starts all replicas, and ends those that have lost their lease.

@@ -1,0 +1,93 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// These act too early or too late, or go wrong where a clock is wrong.
+func init() {
+	mutants = append(mutants, []mutant{
+		{"times of records that are far in the future are dropped", `		if latest.Before(t) {
+			*t = stamp
+`, `		if latest.Before(t) && !MUTANT {
+			*t = stamp
+`, "limit|windows|closed|room|taints|replaces|booting|status"},
+		{"the release of a node by a clock that is far behind is dropped",
+			`		if created := node.CreationTimestamp; t.Before(&created) {`,
+			`		if created := node.CreationTimestamp; t.Before(&created) && !MUTANT {`,
+			"limit|windows|closed|room|taints|replaces|booting|status"},
+		{"a rule is put in force before its creation", `	if now.Before(r.CreatedAt) { // else`,
+			`	if now.Before(r.CreatedAt) && !MUTANT { // else`, "spared|limit|windows|taints|status|closed"},
+		{"what was seen before the clock was set back is forgotten",
+			`	if before.Since.After(t.now) { // the clock was set back
+`, `	if MUTANT && before.Since.After(t.now) {
+		before = Observed{}
+	}
+	if before.Since.After(t.now) { // the clock was set back
+`, "windows"},
+		{"a reboot by a clock that is far behind is waited for", `at.After(since) && !at.After(n.Now) { // else`,
+			`at.After(since) && (MUTANT || !at.After(n.Now)) { // else`, "taints|status|published|room"},
+		{"readySeconds are too long", `	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
+`, `	if MUTANT && n.Rule.Spec.ReadyWindow() > 0 {
+		from = from.Add(10 * time.Second)
+	}
+	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
+`, "taints|marker|status|published"},
+		{"unreadySeconds are too long", `	due := since.Add(n.Rule.Spec.UnreadyWindow())
+`, `	due := since.Add(n.Rule.Spec.UnreadyWindow())
+	if MUTANT && n.Rule.Spec.UnreadyWindow() > 0 {
+		due = due.Add(10 * time.Second)
+	}
+`, "taints|room|status|first"},
+		{"minimumHoldSeconds are too long", `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
+`, `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
+	if MUTANT {
+		old = old.Add(30 * time.Second)
+	}
+`, "taints|marker|status"},
+		{"timeouts act too early", `		deadline = start.Add(after)
+`, `		if deadline = start.Add(after); MUTANT {
+			deadline = deadline.Add(-after / 2)
+		}
+`, "opened|taints|replaces|status"},
+		{"timeouts act too late", `		deadline = start.Add(after)
+`, `		if deadline = start.Add(after); MUTANT {
+			deadline = deadline.Add(after / 2)
+		}
+`, "taints|replaces"},
+		{"guards end too early",
+			`	hold := Hold{State: HoldActive, Since: since, Until: since.Add(in.Rule.Spec.EvictionGuard.MaxHold())}
+`, `	hold := Hold{State: HoldActive, Since: since, Until: since.Add(in.Rule.Spec.EvictionGuard.MaxHold())}
+	if MUTANT {
+		hold.Until = since.Add(in.Rule.Spec.EvictionGuard.MaxHold() / 2)
+	}
+`, "denies|spares"},
+		{"guards end too late",
+			`	hold := Hold{State: HoldActive, Since: since, Until: since.Add(in.Rule.Spec.EvictionGuard.MaxHold())}
+`, `	hold := Hold{State: HoldActive, Since: since, Until: since.Add(in.Rule.Spec.EvictionGuard.MaxHold())}
+	if MUTANT {
+		hold.Until = hold.Until.Add(in.Rule.Spec.EvictionGuard.MaxHold())
+	}
+`, "evicted"},
+		{"a guard begins when unreadySeconds are over", `		since = lostAt(in)
+	}
+`, `		if since = lostAt(in); MUTANT && in.Now.Before(since.Add(max(30*time.Second, in.Rule.Spec.UnreadyWindow()))) {
+			return Hold{}
+		}
+	}
+`, "denies|spares"},
+		{"pods are evicted long after the guard has ended", `		if due.After(end) {
+			due = due.Add(grace)
+`, `		if MUTANT {
+			due = due.Add(5 * time.Minute)
+		}
+		if due.After(end) {
+			due = due.Add(grace)
+`, "evicted"},
+		{"overrides end too early", `return !o.Until.IsZero() && !now.Before(o.Until) }`,
+			`return !o.Until.IsZero() && (MUTANT && !now.Before(o.Until.Add(-4*time.Second)) || !now.Before(o.Until)) }`,
+			"lapsed|taints|closed|opened|limit|status|lifted"},
+		{"overrides end too late", `return !o.Until.IsZero() && !now.Before(o.Until) }`,
+			`return !o.Until.IsZero() && (!MUTANT || !now.Before(o.Until.Add(10*time.Second))) && !now.Before(o.Until) }`,
+			"lapsed|taints|closed|opened|limit|status|lifted"},
+	}...)
+}
