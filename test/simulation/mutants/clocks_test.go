@@ -24,16 +24,16 @@ func init() {
 	}
 	if before.Since.After(t.now) { // the clock was set back
 `, "windows"},
-		{"a reboot by a clock that is far behind is waited for", `at.After(since) && !at.After(n.Now) { // else`,
-			`at.After(since) && (MUTANT || !at.After(n.Now)) { // else`, "taints|status|published|room"},
+		{"a reboot by a clock that is far behind is waited for", `at.After(n.Verdict.Since) && !at.After(n.Now) { // else`,
+			`at.After(n.Verdict.Since) && (MUTANT || !at.After(n.Now)) { // else`, "taints|status|published|room"},
 		{"readySeconds are too long", `	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
 `, `	if MUTANT && n.Rule.Spec.ReadyWindow() > 0 {
 		from = from.Add(10 * time.Second)
 	}
 	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
 `, "taints|marker|status|published"},
-		{"unreadySeconds are too long", `	due := since.Add(n.Rule.Spec.UnreadyWindow())
-`, `	due := since.Add(n.Rule.Spec.UnreadyWindow())
+		{"unreadySeconds are too long", `	due := n.unreadySince().Add(n.Rule.Spec.UnreadyWindow())
+`, `	due := n.unreadySince().Add(n.Rule.Spec.UnreadyWindow())
 	if MUTANT && n.Rule.Spec.UnreadyWindow() > 0 {
 		due = due.Add(10 * time.Second)
 	}
