@@ -31,7 +31,7 @@ type lab struct {
 	dir        string
 	kubeconfig string
 	operator   string // the binary
-	results    []pageLine
+	results    []measure.Line
 
 	mu      sync.Mutex
 	taints  []int // of ours, node by node
@@ -221,7 +221,7 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 	counts := l.server.Counts().Since(counted)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := pageLine{Nodes: l.nodes, Rules: l.rules, Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),
+	line := measure.Line{Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),
 		CPU: (after - before).Seconds(), PeakMiB: float64(peak) / (1 << 20), Patches: float64(counts.NodePatches),
 		Refused: float64(counts.Refused), Other: float64(counts.RuleWrites),
 		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}

@@ -48,7 +48,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
 	fs.StringVar(&o.evidence, "evidence", byConditions,
 		"what rules go by: `conditions` of the node, or pods, one on each node")
-	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for test/bench/chart")
+	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
 	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
 	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floors, too")
 	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage and its end under maxUnavailable, too")
@@ -118,13 +118,21 @@ func run(o *options) (err error) {
 			results.add(name, phases)
 		}
 	}
+	run := o.result(ctx, results.lines())
+	run.Stolen = (measure.Stolen() - stolen).Seconds()
 	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s), commit %s; %s, load average %.2f before and %.2f after, "+
-		"%s of CPU stolen\n\n", o.nodes, o.rules, o.rounds, commit(ctx), measure.Machine(), before, measure.LoadAverage(),
-		measure.Stolen()-stolen)
-	if err := o.writeJSON(results.lines()); err != nil {
+		"%.1f s of CPU stolen\n\n", o.nodes, o.rules, o.rounds, run.Commit, run.Machine, before, measure.LoadAverage(),
+		run.Stolen)
+	if err := o.writeJSON(run); err != nil {
 		return err
 	}
-	return results.print(os.Stdout)
+	return results.print(os.Stdout, run)
+}
+
+// result returns what --json writes.
+func (o *options) result(ctx context.Context, lines []measure.Line) *measure.Run {
+	return &measure.Run{Commit: commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules, Rounds: o.rounds,
+		Evidence: o.evidence, Lines: lines}
 }
 
 // commit returns the commit of the checkout, and whether it has changes.

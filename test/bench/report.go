@@ -51,34 +51,14 @@ func controlPlane(m *measurement) float64 { return m.usage.ControlPlane.Seconds(
 func peak(m *measurement) float64         { return float64(m.peak) / (1 << 20) }
 
 // print prints the targets, and the table.
-func (r *results) print(w io.Writer) error {
+func (r *results) print(w io.Writer, run *measure.Run) error {
 	err := measure.Targets(w, r.targets())
-	fmt.Fprint(w, "\n"+table(r.lines()))
+	fmt.Fprint(w, "\n"+table(run))
 	return err
 }
 
-// pageLine is a line of the table, and of the JSON that charts are made from: a contestant in a phase.
-type pageLine struct {
-	Nodes, Rules int
-	// Phase begins with the contestant's name.
-	Phase string
-	// Wall, P50, P99 and the CPUs are in seconds.
-	Wall, P50, P99                                float64
-	CPU, ControlPlaneCPU, OthersCPU               float64
-	PeakMiB                                       float64
-	Patches, Refused, Events, StatusWrites, Other float64
-	// Until counts the requests by kind until the last taint has changed. All other counts, and the CPUs, are those until
-	// all is quiet.
-	Until map[string]float64 `json:",omitempty"`
-	// Equal and Lean are the operator's ratios to the two floors.
-	Equal, Lean ratios
-}
-
-// ratios compare the operator with a floor.
-type ratios struct{ Wall, P99, CPU, ControlPlane measure.Ratio }
-
-func (r *results) lines() []pageLine {
-	var out []pageLine
+func (r *results) lines() []measure.Line {
+	var out []measure.Line
 	for _, name := range contestants {
 		for phase := range phaseCount {
 			if len(r.measured[name][phase]) == 0 {
@@ -88,8 +68,8 @@ func (r *results) lines() []pageLine {
 			count := func(n func(*requests) int) float64 {
 				return get(func(m *measurement) float64 { return float64(n(&m.requests)) })
 			}
-			line := pageLine{
-				Nodes: r.nodes, Rules: r.rules, Phase: name + ": " + phaseTitles[phase],
+			line := measure.Line{
+				Phase: name + ": " + phaseTitles[phase],
 				Wall: get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
 				ControlPlaneCPU: get(controlPlane),
 				OthersCPU:       get(func(m *measurement) float64 { return m.usage.Others.Seconds() }),
@@ -121,30 +101,30 @@ func (r *results) ratio(phase int, floor string, get func(*measurement) float64)
 	return measure.RatioOf(r.series(operatorName, phase, get), r.series(floor, phase, get))
 }
 
-func (r *results) ratios(phase int, floor string) ratios {
-	return ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99), CPU: r.ratio(phase, floor, cpu),
+func (r *results) ratios(phase int, floor string) measure.Ratios {
+	return measure.Ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99), CPU: r.ratio(phase, floor, cpu),
 		ControlPlane: r.ratio(phase, floor, controlPlane)}
 }
 
-func table(lines []pageLine) string {
+func table(run *measure.Run) string {
 	b := &strings.Builder{}
 	head := "| Nodes x rules | Phase | Wall time | x equal | x lean | p50 | p99 | x equal | x lean | CPU | x equal | " +
 		"Memory | Patches | Refused | Events | Status writes | Other requests | Until the last taint: patches, events, " +
 		"statuses, others | CPU of the control plane | x equal | CPU of all others |"
 	fmt.Fprintf(b, "%s\n%s|\n", head, strings.Repeat("|---", strings.Count(head, "|")-1))
-	for i := range lines {
-		l := &lines[i]
+	for i := range run.Lines {
+		l := &run.Lines[i]
 		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %s | %.0f ms | %.0f ms | %s | %s | %.1f s | %s | "+
 			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %s | %.1f s | %s | %.1f s |\n",
-			l.Nodes, l.Rules, l.Phase, l.Wall, l.Equal.Wall, l.Lean.Wall, l.P50*1000, l.P99*1000, l.Equal.P99, l.Lean.P99,
-			l.CPU, l.Equal.CPU, l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, l.until(),
+			run.Nodes, run.Rules, l.Phase, l.Wall, l.Equal.Wall, l.Lean.Wall, l.P50*1000, l.P99*1000, l.Equal.P99, l.Lean.P99,
+			l.CPU, l.Equal.CPU, l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, until(l),
 			l.ControlPlaneCPU, l.Equal.ControlPlane, l.OthersCPU)
 	}
 	return b.String()
 }
 
 // until is the cell of the requests until the last taint has changed.
-func (l *pageLine) until() string {
+func until(l *measure.Line) string {
 	if l.Until == nil {
 		return "-"
 	}
@@ -152,12 +132,12 @@ func (l *pageLine) until() string {
 		l.Until[kindOther])
 }
 
-// writeJSON writes the lines to the file of --json, if it is given.
-func (o *options) writeJSON(lines []pageLine) error {
+// writeJSON writes a run to the file of --json, if it is given.
+func (o *options) writeJSON(run *measure.Run) error {
 	if o.json == "" {
 		return nil
 	}
-	raw, err := json.MarshalIndent(lines, "", "  ")
+	raw, err := json.MarshalIndent(run, "", "  ")
 	if err != nil {
 		return err
 	}

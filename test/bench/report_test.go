@@ -206,7 +206,8 @@ func TestPaceComplaint(t *testing.T) {
 
 func TestTheTableHasAllContestants(t *testing.T) {
 	out := &strings.Builder{}
-	if err := good(100, 1).print(out); err != nil {
+	r := good(100, 1)
+	if err := r.print(out, r.result(t.Context(), r.lines())); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -222,14 +223,14 @@ func TestTheTableHasAllContestants(t *testing.T) {
 }
 
 func TestTheSyntheticTableHasRatios(t *testing.T) {
-	lines := []pageLine{
-		{Nodes: 10, Rules: 2, Phase: "equal-floor: rules applied", Wall: 2, P99: 1, CPU: 4},
-		{Nodes: 10, Rules: 2, Phase: "lean-floor: rules applied", Wall: 1, P99: 1, CPU: 4},
-		{Nodes: 10, Rules: 2, Phase: "operator: rules applied", Wall: 3, P99: 2, CPU: 2},
-		{Nodes: 10, Rules: 2, Phase: "operator: failover", Wall: 3},
+	lines := []measure.Line{
+		{Phase: "equal-floor: rules applied", Wall: 2, P99: 1, CPU: 4},
+		{Phase: "lean-floor: rules applied", Wall: 1, P99: 1, CPU: 4},
+		{Phase: "operator: rules applied", Wall: 3, P99: 2, CPU: 2},
+		{Phase: "operator: failover", Wall: 3},
 	}
 	compare(lines)
-	got := strings.Split(table(lines), "\n")
+	got := strings.Split(table(&measure.Run{Nodes: 10, Rules: 2, Lines: lines}), "\n")
 	for i, want := range []string{
 		"| 10 x 2 | operator: rules applied | 3.0 s | 1.50 | 3.00 | 0 ms | 2000 ms | 2.00 | 2.00 | 2.0 s | 0.50 |",
 		"| 10 x 2 | operator: failover | 3.0 s | - | - | 0 ms | 0 ms | - | - | 0.0 s | - |",

@@ -33,6 +33,7 @@ func runSynthetic(ctx context.Context, o *options) error {
 		return err
 	}
 	defer stop()
+	stolen := measure.Stolen()
 	for _, name := range contestants {
 		if name != operatorName && !o.floor {
 			continue
@@ -43,13 +44,15 @@ func runSynthetic(ctx context.Context, o *options) error {
 		}
 	}
 	compare(l.results)
-	fmt.Print(table(l.results))
-	return o.writeJSON(l.results)
+	run := o.result(ctx, l.results)
+	run.Rounds, run.Evidence, run.Stolen = 1, "", (measure.Stolen() - stolen).Seconds()
+	fmt.Print(table(run))
+	return o.writeJSON(run)
 }
 
 // compare enters the operator's ratios to the floors, for the parts that they have run, too.
-func compare(lines []pageLine) {
-	all := map[string]*pageLine{}
+func compare(lines []measure.Line) {
+	all := map[string]*measure.Line{}
 	for i := range lines {
 		all[lines[i].Phase] = &lines[i]
 	}
@@ -57,9 +60,9 @@ func compare(lines []pageLine) {
 	for i := range lines {
 		l := &lines[i]
 		part, isOperator := strings.CutPrefix(l.Phase, operatorName+": ")
-		for name, out := range map[string]*ratios{equalName: &l.Equal, leanName: &l.Lean} {
+		for name, out := range map[string]*measure.Ratios{equalName: &l.Equal, leanName: &l.Lean} {
 			if f := all[name+": "+part]; f != nil && isOperator {
-				*out = ratios{Wall: ratio(l.Wall, f.Wall), P99: ratio(l.P99, f.P99), CPU: ratio(l.CPU, f.CPU)}
+				*out = measure.Ratios{Wall: ratio(l.Wall, f.Wall), P99: ratio(l.P99, f.P99), CPU: ratio(l.CPU, f.CPU)}
 			}
 		}
 	}

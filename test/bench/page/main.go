@@ -1,14 +1,15 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command chart draws the charts of docs/performance.md from the files that bench writes with --json:
+// Command page writes the tables of docs/performance.md, and draws its charts, from the files that the bench has
+// written with --json:
 //
-//	go run ./test/bench/chart -out docs/images results/*.json
+//	go run ./test/bench/page docs/performance.md docs/bench/*.json
 package main
 
 import (
+	"cmp"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"log"
 	"maps"
@@ -17,65 +18,94 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-)
 
-// line is the part of a line of the bench's JSON that charts need.
-type line struct {
-	Nodes, Rules int
-	Phase        string
-	P99, PeakMiB float64
-}
+	"github.com/nodegate/nodegate/test/bench/measure"
+)
 
 // chart is one chart: for each number of rules a line over the number of nodes.
 type chart struct {
 	file, title, unit string
-	value             func(line) (float64, bool)
+	value             func(*measure.Line) (float64, bool)
 }
 
 var charts = []chart{
-	{"performance-memory.svg", "Most memory of the operator", "MiB", func(l line) (float64, bool) {
+	{"performance-memory.svg", "Most memory of the operator", "MiB", func(l *measure.Line) (float64, bool) {
 		return l.PeakMiB, strings.HasPrefix(l.Phase, "operator: ")
 	}},
 	{"performance-p99.svg", "From a changed condition to the node's patch, p99, with 50 heartbeats a second", "ms",
-		func(l line) (float64, bool) {
+		func(l *measure.Line) (float64, bool) {
 			return l.P99 * 1000, strings.HasPrefix(l.Phase, "operator: heartbeats, and")
 		}},
 }
 
 func main() {
-	out := flag.String("out", ".", "`directory` of the charts")
-	flag.Parse()
-	var lines []line
-	for _, file := range flag.Args() {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			log.Fatal(err)
-		}
-		var some []line
-		if err := json.Unmarshal(raw, &some); err != nil {
-			log.Fatalf("%s: %v", file, err)
-		}
-		lines = append(lines, some...)
+	if len(os.Args) < 3 {
+		log.Fatal("usage: page PAGE FILE.json...")
 	}
-	for _, c := range charts {
-		if err := os.WriteFile(filepath.Join(*out, c.file), []byte(c.draw(lines)), 0o600); err != nil {
-			log.Fatal(err)
-		}
+	if err := write(os.Args[1], os.Args[2:]); err != nil {
+		log.Fatal(err)
 	}
 }
 
-// series returns the greatest value for each number of rules and of nodes.
-func (c *chart) series(lines []line) map[int]map[int]float64 {
+// write writes the tables into a page, and the charts beside it.
+func write(page string, files []string) error {
+	runs, err := read(files)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	next, err := fill(string(text), runs)
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	if err := os.WriteFile(page, []byte(next), 0o600); err != nil {
+		return err
+	}
+	for _, c := range charts {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(page), c.file), []byte(c.draw(runs)), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads the files, in the order of their sizes.
+func read(files []string) ([]*measure.Run, error) {
+	var runs []*measure.Run
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		run := &measure.Run{}
+		if err := json.Unmarshal(raw, run); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		runs = append(runs, run)
+	}
+	slices.SortStableFunc(runs, func(a, b *measure.Run) int {
+		return cmp.Or(cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Rules, b.Rules), cmp.Compare(a.Evidence, b.Evidence))
+	})
+	return runs, nil
+}
+
+// series returns the greatest value for each number of rules and of nodes, without a control plane.
+func (c *chart) series(runs []*measure.Run) map[int]map[int]float64 {
 	out := map[int]map[int]float64{}
-	for _, l := range lines {
-		v, ok := c.value(l)
-		if !ok {
-			continue
+	for _, run := range runs {
+		for i := range run.Lines {
+			v, ok := c.value(&run.Lines[i])
+			if !ok || run.Evidence != "" {
+				continue
+			}
+			if out[run.Rules] == nil {
+				out[run.Rules] = map[int]float64{}
+			}
+			out[run.Rules][run.Nodes] = max(out[run.Rules][run.Nodes], v)
 		}
-		if out[l.Rules] == nil {
-			out[l.Rules] = map[int]float64{}
-		}
-		out[l.Rules][l.Nodes] = max(out[l.Rules][l.Nodes], v)
 	}
 	return out
 }
@@ -88,8 +118,8 @@ const (
 var colors = []string{"#1b6ca8", "#d1495b", "#3b8f3e", "#8a5a9e"}
 
 // draw returns the chart as SVG. Nodes are on a logarithmic scale.
-func (c *chart) draw(lines []line) string {
-	series := c.series(lines)
+func (c *chart) draw(runs []*measure.Run) string {
+	series := c.series(runs)
 	var nodes []int
 	most := 1.0
 	for _, values := range series {
@@ -137,7 +167,7 @@ func (c *chart) draw(lines []line) string {
 		}
 		fmt.Fprintf(b, "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n",
 			strings.Join(points, " "), color)
-		text(width-right+8, end+4, "start", fmt.Sprintf("%d rule%s", rules, plural(rules)))
+		text(width-right+8, end+4, "start", fmt.Sprintf("%d %s", rules, plural("rule", rules)))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
@@ -154,9 +184,9 @@ func nice(step float64) float64 {
 	return 10 * power
 }
 
-func plural(n int) string {
+func plural(s string, n int) string {
 	if n == 1 {
-		return ""
+		return s
 	}
-	return "s"
+	return s + "s"
 }
