@@ -20,16 +20,19 @@ import (
 )
 
 const (
-	// quietInterval is how long no rule must have changed before the nodes of rules that changed after the first one are
-	// enqueued. Rules of one file arrive one after another, and a node gets one patch for all of them, or two.
+	// quietInterval is how long no rule must have changed before all nodes of changed rules are enqueued. Rules of one file arrive one after another,
+	// and most nodes get one patch for all of them.
 	quietInterval = 100 * time.Millisecond
+	// firstNodes is how many nodes of the first change are enqueued at once. They keep the workers busy for an interval;
+	// more of them would be reconciled once more if other rules follow.
+	firstNodes = 100
 	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
 	maxIntervals = 20
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
-// at once after each change. It enqueues the nodes that the first change concerns at once, and those of later changes
-// when no rule changes any more, or after two seconds, behind all others. It implements sources.Listener.
+// at once after each change. It enqueues the first nodes that the first change concerns at once, and all others when no
+// rule changes any more, or after two seconds, behind all other nodes. It implements sources.Listener.
 type RulesSource struct {
 	Rules *watch.Rules
 	Queue *Queue
@@ -108,15 +111,16 @@ func (s *RulesSource) InForce() *ruleset.Set {
 	return s.Current()
 }
 
-// enqueueSoon enqueues nodes at once, or when no rule changes any more. The caller holds s.mu.
+// enqueueSoon enqueues nodes at once, and when no rule changes any more. The caller holds s.mu.
 func (s *RulesSource) enqueueSoon(names []string) {
 	if len(names) == 0 {
 		return
 	}
 	if s.waiting == nil {
-		s.waiting = sets.New[string]()
+		first := min(firstNodes, len(names))
+		s.waiting = sets.New(names[first:]...)
 		s.After(quietInterval, func() { s.enqueue(1) })
-		s.Queue.AddLow(names...)
+		s.Queue.AddLow(names[:first]...)
 		return
 	}
 	s.waiting.Insert(names...)

@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -18,17 +19,21 @@ import (
 )
 
 // follow runs a source whose rules change a number of times, 50 ms apart. It returns the source's queue. Each change
-// concerns both nodes that there are; they are enqueued at once after the first one, and follow takes them.
+// concerns all 150 nodes; a hundred are enqueued at once after the first one, and follow takes them.
 func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	t.Helper()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	calls := atomic.Int32{}
+	var nodes []string
+	for i := range 150 {
+		nodes = append(nodes, strconv.Itoa(i))
+	}
 	s := &controller.RulesSource{
 		Queue: &controller.Queue{}, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		SetRules: func(context.Context, *ruleset.Set) ([]string, error) {
 			calls.Add(1)
-			return []string{"a", "b"}, nil
+			return nodes, nil
 		},
 	}
 	set := ruleset.NewSet()
@@ -49,10 +54,10 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 		if i > 0 {
 			continue
 		}
-		if n := queue.Len(); n != 2 {
-			t.Fatalf("%d nodes are enqueued at once after the first change, want 2", n)
+		if n := queue.Len(); n != 100 {
+			t.Fatalf("%d nodes are enqueued at once after the first change, want 100", n)
 		}
-		for range 2 {
+		for range 100 {
 			item, _ := queue.Get()
 			queue.Done(item)
 		}
@@ -63,8 +68,8 @@ func follow(t *testing.T, changes int) workqueue.TypedRateLimitingInterface[reco
 	return queue
 }
 
-func TestNodesOfLaterChangesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
-	for changes, want := range map[int]int{1: 0, 5: 2} {
+func TestAllNodesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
+	for changes, want := range map[int]int{1: 50, 5: 150} {
 		synctest.Test(t, func(t *testing.T) {
 			queue := follow(t, changes)
 			if n := queue.Len(); n != 0 {
@@ -81,8 +86,8 @@ func TestNodesOfLaterChangesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
 
 func TestNodesAreEnqueuedAlthoughRulesStillChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if n := follow(t, 41).Len(); n != 2 {
-			t.Errorf("%d nodes are enqueued, want 2", n)
+		if n := follow(t, 41).Len(); n != 150 {
+			t.Errorf("%d nodes are enqueued, want 150", n)
 		}
 	})
 }
