@@ -51,6 +51,8 @@ func init() {
 		}`, "gone|blamed|listed"},
 		{"a taint of another component is not looked at", `return f.undated(!has, false, now), (*noTaintFound)(q)`,
 			`return f.undated(MUTANT || !has, false, now), (*noTaintFound)(q)`, verdict},
+		{"a heartbeat that goes back is not looked at", `			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`,
+			`			!MUTANT && a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) {`, verdict},
 		{"a timeout that has ended does not release when its action is edited", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && (!MUTANT || n.d.TimedOut) {
 		n.rec.Passed`, "taints|status"},

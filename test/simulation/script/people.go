@@ -22,8 +22,10 @@ func (g *generator) oddities() {
 			g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"suspend":null,"dryRun":null,"requirements":null,` +
 				`"conditions":[{"type":"example.com/A","requiredStatus":"True","maxAgeSeconds":900}]}`})
 		}
-		s.Pod = 1 // without a heartbeat
-		g.add(s, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 12, 61, 700)})
+		with := s
+		s.Pod = 1 // without a heartbeat, after one with it that is much younger than the transition
+		g.add(with, Step{Do: "pass", N: 700}, Step{Do: "quiet"}, Step{Do: "pass", N: 130}, with, Step{Do: "quiet"}, Step{
+			Do: "pass", N: 61}, s, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 12, 61, 700)})
 	}
 	if g.IntN(2) == 0 {
 		g.add(Step{Do: "quiet"})
