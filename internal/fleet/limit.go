@@ -31,10 +31,11 @@ func fate(e *Entry) limit.Fate {
 		Refused: e.Reason == state.ReasonOverBudget}
 }
 
-// succeed counts the places of deleted nodes, before the entry of a node is replaced.
+// succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule
+// only does not hold yet, during unreadySeconds, has not become ready.
 func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
 	isNew := fresh || before.outcome == none || !before.released
-	if e != nil && e.State == v1alpha1.NodeStateReady && isNew &&
+	if e != nil && e.State == v1alpha1.NodeStateReady && e.Reason != state.ReasonUnreadyWindow && isNew &&
 		int64(s.nodes.created[n]) >= s.rule.InForceSince.Unix() {
 		s.limit.Succeed(e.Current.Domains)
 	}

@@ -124,6 +124,16 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("not until a node is ready that the rule only does not hold yet", func(*testing.T) {
+			begin(r)
+			young := build.MakeNode("young").UID("young").Created(now.Add(time.Minute)).Label("pool", "a").Obj()
+			current := nodeview.StateOf(r.rule, young, now)
+			r.Record(young, []Entry{{Rule: r.rule, Current: &current,
+				Outcome: Outcome{State: v1alpha1.NodeStateReady, Reason: state.ReasonUnreadyWindow}}}, now)
+			r.places("unreadySeconds are not over", 0, 1)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("for an hour, and while nodes wait", func(t *testing.T) {
 			begin(r)
 			if again := r.FreePlaces(r.rule.UID, now.Add(time.Minute)); again != 59*time.Minute {

@@ -124,7 +124,8 @@ func (m *Model) restPublished(n *node, v *View) {
 		if c.Type != "" && !c.ours() {
 			continue
 		}
-		m.check("published", c.Type == "" || named[t], "no record of node %s names its condition %s", n.Metadata.Name, t)
+		m.check("published", c.Type == "" || named[t] || m.node(n.Metadata.UID).filled,
+			"no record of node %s names its condition %s", n.Metadata.Name, t)
 		by, open := []*rule{}, false
 		for r := range each[rule](v.Rules) {
 			if !m.rules[r.Metadata.UID].types[t] {

@@ -254,7 +254,8 @@ func (m *Model) restReplaced(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
-		if marked && handed && n.record(r.Metadata.UID).Handed && n.Metadata.DeletionTimestamp == nil {
+		others := m.node(n.Metadata.UID).marks[replaced+r.Metadata.Name]
+		if marked && handed && !others && n.record(r.Metadata.UID).Handed && n.Metadata.DeletionTimestamp == nil {
 			m.check("replaces", replaces && !claims && !v.staysWith(n, r), "node %s is still marked for replacement by rule %s",
 				n.Metadata.Name, r.Metadata.Name)
 		}

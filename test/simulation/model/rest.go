@@ -80,7 +80,7 @@ func (m *Model) restNode(n *node, v *View) {
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
-			if uid, ok := strings.CutPrefix(key, prefix); ok && (prefix == recordPrefix || v.Process == 0) {
+			if uid, ok := strings.CutPrefix(key, prefix); ok && (prefix == recordPrefix || v.Process == 0 && !m.wrong()) {
 				m.check("left", v.knows(uid), "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
 			}
 		}

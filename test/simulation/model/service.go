@@ -132,7 +132,8 @@ func (m *Model) restPods(v *View) {
 		if n == nil || !n.evicts() || p.Metadata.Labels["example.com/protected"] != "" ||
 			len(p.Metadata.OwnerReferences) > 0 || m.node(n.Metadata.UID).full ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) ||
-			v.Process != 0 && !m.longUnguarded(n, p, v) {
+			v.Process != 0 && !m.longUnguarded(n, p, v) ||
+			v.Now.Before(n.condition("Ready").LastTransitionTime.Add(time.Minute)) { // not due by a clock that is behind
 			continue
 		}
 		stays := false

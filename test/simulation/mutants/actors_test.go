@@ -27,6 +27,9 @@ func init() {
 		{"8: each node that is ready frees the place of a deleted one",
 			`isNew := fresh || before.outcome == none || !before.released`,
 			`isNew := MUTANT || fresh || before.outcome == none || !before.released`, "places"},
+		{"a node in service that is not held yet frees the place of a deleted one",
+			`e.Reason != state.ReasonUnreadyWindow && isNew`, `(MUTANT || e.Reason != state.ReasonUnreadyWindow) && isNew`,
+			"places"},
 		{"8: places of nodes that are deleted while no operator runs are free",
 			`	if lost > 0 {`, `	if MUTANT {
 		lost = 0
