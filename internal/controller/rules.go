@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// quietInterval is how long no rule must have changed before all nodes of changed rules are enqueued. Rules of one file arrive one after another,
-	// and most nodes get one patch for all of them.
+	// quietInterval is how long no rule must have changed before all nodes of changed rules are enqueued. Rules of one
+	// file arrive one after another, and most nodes get one patch for all of them.
 	quietInterval = 100 * time.Millisecond
 	// firstNodes is how many nodes of the first change are enqueued at once. They keep the workers busy for an interval;
 	// more of them would be reconciled once more if other rules follow.
