@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Writes a version of Nodegate into the chart, the manifests, the examples and all pages for users, before a release. The
-# version that they have now is appVersion in charts/nodegate/Chart.yaml; a test compares the pages with it. CHANGELOG.md
-# is written by hand.
+# Writes a version of Nodegate into the chart, the manifests, the examples and the commands of all pages, before a release.
+# The version that they have now is appVersion in charts/nodegate/Chart.yaml; a test compares the pages with it.
+# CHANGELOG.md is written by hand.
 #
 #   hack/version.sh v0.2.0
 set -euo pipefail
@@ -9,10 +9,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 old=$(sed -n 's/^appVersion: v//p' charts/nodegate/Chart.yaml)
 new=${1-v$old}
 [[ $new =~ ^v[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]] || { echo "error: $new is not a version such as v0.2.0" >&2 && exit 1; }
-line="This page is for Nodegate $new."
 while IFS= read -r file; do
 	sed -i -E "s/(nodegate:v|tag=v|ref=v|newTag: v|ersion: v?|VERSION=v|tags\/v|nodegate-|Nodegate v)${old//./\\.}/\1${new#v}/g" "$file"
-	[[ $file != docs/* || $file == docs/design/* ]] || grep -qxF "$line" "$file" || sed -i "1a\\
-\\
-$line" "$file"
 done < <(git ls-files '*.md' '*.gotmpl' config examples charts/nodegate/Chart.yaml ':!CHANGELOG.md')

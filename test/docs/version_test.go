@@ -14,7 +14,11 @@ import (
 var named = regexp.MustCompile(
 	`(?:nodegate:|image\.tag=|ref=|[Nn]ewTag: |Nodegate |VERSION=|refs/tags/)(v\d+\.\d+\.\d+)`)
 
-// TestVersion compares the version that every page is for with the chart's. hack/version.sh writes it.
+// dated is the heading of a version in the changelog that has been released.
+var dated = regexp.MustCompile(`^## \[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}$`)
+
+// TestVersion compares the version in the commands of all pages with the chart's. hack/version.sh writes it. The pages
+// describe the branch that they are on, so that no page may say that it is for a version.
 func TestVersion(t *testing.T) {
 	version := ""
 	for _, line := range open(t, "charts/nodegate/Chart.yaml").lines {
@@ -23,18 +27,28 @@ func TestVersion(t *testing.T) {
 		}
 	}
 	for _, name := range pages(t) {
-		p := open(t, name)
-		forUsers := strings.HasPrefix(name, "docs/") && !strings.HasPrefix(name, "docs/design/")
-		if forUsers && !slices.Contains(p.lines, "This page is for Nodegate "+version+".") {
-			t.Errorf("%s does not say that it is for %s: run hack/version.sh", name, version)
+		text := strings.Join(open(t, name).lines, "\n")
+		if strings.Contains(text, "This page is for ") {
+			t.Errorf("%s says for which version it is", name)
 		}
 		if name == "CHANGELOG.md" || name == "docs/upgrade.md" { // they name other versions, too
 			continue
 		}
-		for _, found := range named.FindAllStringSubmatch(strings.Join(p.lines, "\n"), -1) {
+		for _, found := range named.FindAllStringSubmatch(text, -1) {
 			if found[1] != version {
 				t.Errorf("%s names %s, not %s: run hack/version.sh", name, found[0], version)
 			}
+		}
+	}
+}
+
+// TestNoReleaseYet compares what newcomers read with the changelog: a version that was released has a date there.
+func TestNoReleaseYet(t *testing.T) {
+	released := slices.ContainsFunc(open(t, "CHANGELOG.md").lines, dated.MatchString)
+	for _, name := range []string{"README.md", "SECURITY.md", "docs/README.md"} {
+		text := strings.Join(strings.Fields(string(read(t, name))), " ")
+		if none := strings.Contains(text, "here is no release yet"); none == released {
+			t.Errorf("%s says that there is no release yet: %t; a version in CHANGELOG.md has a date: %t", name, none, released)
 		}
 	}
 }
