@@ -5,6 +5,7 @@ package docs
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,14 +20,30 @@ var failing = []struct {
 		"default: add -n default"},
 }
 
+// apart are pairs of commands that may not be in one block: a reader who copies it undoes, or does twice, the first one.
+var apart = [][2]*regexp.Regexp{
+	{regexp.MustCompile(`make .*\bdeploy\b`), regexp.MustCompile(`helm (install|upgrade)`)},
+	{regexp.MustCompile(`nodegate (release|hold) \S+( --yes)?(  .*)?$`), regexp.MustCompile(`--undo`)},
+	{regexp.MustCompile(`nodegate\.io/(override|maintenance)=`), regexp.MustCompile(`nodegate\.io/(override|maintenance)-`)},
+}
+
 // TestCommandsCanBeCopied looks at each block of commands on each page.
 func TestCommandsCanBeCopied(t *testing.T) {
 	for _, name := range pages(t) {
 		shell := false
+		var block []string
 		for i, line := range open(t, name).lines {
 			if fence := strings.TrimSpace(line); strings.HasPrefix(fence, "```") {
-				shell = fence == "```sh"
+				for _, pair := range apart {
+					if slices.ContainsFunc(block, pair[0].MatchString) && slices.ContainsFunc(block, pair[1].MatchString) {
+						t.Errorf("%s:%d: a reader who copies the block runs both %s and %s", name, i, pair[0], pair[1])
+					}
+				}
+				shell, block = fence == "```sh", nil
 				continue
+			}
+			if shell {
+				block = append(block, line)
 			}
 			for _, f := range failing {
 				if shell && f.line.MatchString(line) {
