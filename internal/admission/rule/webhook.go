@@ -77,8 +77,12 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	if err != nil { // what is not known brings no warning
 		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
 	}
+	warnings := lint.Warnings(rule, set, facts)
+	if e := effect(ctx, old, obj, rule, facts.Nodes, w.Clock.Now()); e != nil {
+		warnings = append([]lint.Warning{*e}, warnings...)
+	}
 	response := admission.Allowed("")
-	for _, warning := range lint.Without(lint.Warnings(rule, set, facts), obj.Annotations) {
+	for _, warning := range lint.Without(warnings, obj.Annotations) {
 		response.Warnings = append(response.Warnings, warning.String())
 	}
 	return response

@@ -19,7 +19,7 @@ var codes = sets.New(
 	NoNodeClaim, ReplacedTwice, KubeletCannotLabel, UnknownToAutoscalers, StartupTaint,
 	AutoscalerLimit, ShortMaxAge, NeverRepeated, Deadlock, LeftOut,
 	SelectsNothing, NoEvidence, NoReadinessProbe, ControlPlane, UnknownRule,
-	NeverSatisfied, NotServed,
+	NeverSatisfied, NotServed, TakesEffect,
 )
 
 // ParseCodes returns the codes of a list that is separated by commas, and those of them that do not exist.

@@ -69,6 +69,8 @@ const (
 	UnknownRule Code = "UnknownRule"
 	// NotServed: nothing in the cluster serves a field of the rule.
 	NotServed Code = "NotServed"
+	// TakesEffect: a write puts the rule in force, or ends that. Only the operator's webhook knows.
+	TakesEffect Code = "TakesEffect"
 	// UnknownCode: the rule accepts a warning that does not exist.
 	UnknownCode Code = "UnknownCode"
 	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.

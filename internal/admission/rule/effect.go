@@ -1,0 +1,99 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rule
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/ruleset/lint"
+	"github.com/nodegate/nodegate/internal/text"
+)
+
+// longest is the length up to which clients and the API server show a warning in full.
+const longest = 255
+
+// effect warns about what a write does to existing nodes at once: it puts a rule with a taint in force, or ends that by
+// dryRun. old is the rule before the write, without a name if the rule is new. It returns nil for other writes.
+func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *ruleset.Rule, nodes []*corev1.Node,
+	now time.Time) *lint.Warning {
+	field, message := "spec.dryRun", ""
+	switch stored := old.Name != ""; {
+	case rule.Taint == nil:
+	case stored && obj.Spec.DryRun && !old.Spec.DryRun:
+		message = "the operator removes the rule's taint from all nodes"
+		if held := old.Status.Nodes; held != nil {
+			message += fmt.Sprintf(", and it holds %d now", held.Held)
+		}
+		message += "; suspend: true would stop the rule and keep the taints"
+	case rule.Mode != ruleset.Enforced:
+	case stored && old.Spec.DryRun && old.Status.DryRunResults != nil && old.Status.ObservedGeneration == old.Generation:
+		message = "the rule is in force now; in dry-run it said: " + old.Status.DryRunResults.Summary + unlimited(rule)
+	case !stored || old.Spec.DryRun:
+		field, message = "spec", unready(ctx, rule, nodes, now)
+	}
+	if message == "" {
+		return nil
+	}
+	return &lint.Warning{Code: lint.TakesEffect, Field: field, Message: text.Clip(message, longest-len(field)-len(": "))}
+}
+
+// unlimited says what may happen to a rule that holds nodes again without a limit.
+func unlimited(rule *ruleset.Rule) string {
+	if rule.Spec.BootstrapOnly() || rule.Limit.Total() {
+		return ""
+	}
+	return "; without maxUnavailable it may hold all of them at once"
+}
+
+// unready says which existing nodes a new rule selects, and which of them it finds not ready by what is on the nodes
+// themselves.
+func unready(ctx context.Context, rule *ruleset.Rule, nodes []*corev1.Node, now time.Time) string {
+	if rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesNone {
+		return ""
+	}
+	known := slices.DeleteFunc(slices.Clone(rule.Requirements), func(r evidence.Requirement) bool {
+		return r.Origin() != evidence.OnNode
+	})
+	all := len(known) == len(rule.Requirements)
+	selected, names := 0, []string(nil)
+	for _, n := range nodes {
+		if ctx.Err() != nil { // the author has waited long enough
+			return ""
+		}
+		if !rule.Matches(n.Labels) {
+			continue
+		}
+		selected++
+		facts := &evidence.Facts{Node: n, Own: rule.Taint}
+		results, good := facts.Judge(rule.Spec.Conditions, known, now), 0
+		for i := range results {
+			if results[i].Satisfied {
+				good++
+			}
+		}
+		if rule.Spec.AnyOf() && all && good == 0 || !rule.Spec.AnyOf() && good < len(results) {
+			names = append(names, n.Name)
+		}
+	}
+	out := fmt.Sprintf("the rule is in force at once and selects %s", text.Nodes(selected))
+	switch {
+	case selected == 0 || len(names) == 0 && all && unlimited(rule) == "":
+		return ""
+	case len(names) > 0:
+		slices.Sort(names)
+		out += fmt.Sprintf(", %d of them not ready (%s)", len(names), text.Few(names, 3, len(names)))
+	}
+	if !all {
+		out += "; kubectl nodegate simulate says which it holds"
+	}
+	return out + unlimited(rule)
+}
