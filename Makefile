@@ -9,8 +9,9 @@ IMG ?= nodegate:latest
 CONFIG ?= config/default
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
-# The architecture that "image" is for.
+# The architecture that "image" is for, and a version of Go's FIPS 140-3 module, such as v1.0.0, to build it with.
 ARCH ?= amd64
+FIPS ?=
 # The minor version of Kubernetes that tests, demo and benchmarks run, such as 1.32; by default the newest.
 K8S ?=
 # What "test" and "test-unit" run. With K8S, what depends on the version: the API, admission, what a user installs, and
@@ -309,9 +310,10 @@ build-installer: ## Write everything that a cluster needs, with the image IMG, t
 
 # Of the binaries, the first is what the image runs without a command.
 .PHONY: image
-image: ## Write the image IMG to dist/ as a tar, without docker and without a registry; ARCH=amd64.
+image: ## Write the image IMG to dist/ as a tar, without docker and without a registry; ARCH=amd64 FIPS=v1.0.0.
 	@mkdir -p dist/linux_$(ARCH)
-	GOOS=linux GOARCH=$(ARCH) $(GO) build $(SHIPPED) -o dist/linux_$(ARCH)/ ./cmd/manager ./cmd/agent
+	GOOS=linux GOARCH=$(ARCH) $(if $(FIPS),GOFIPS140=$(FIPS)) $(GO) build $(SHIPPED) -o dist/linux_$(ARCH)/ \
+		./cmd/manager ./cmd/agent
 	$(GO) run -C hack/tools ./image -tag "$(IMG)" -arch $(ARCH) -out "$(CURDIR)/dist/nodegate_linux_$(ARCH).tar" \
 		-label org.opencontainers.image.title=nodegate \
 		-label org.opencontainers.image.description="Keeps pods off nodes that are not ready, \
