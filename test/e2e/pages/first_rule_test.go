@@ -73,7 +73,6 @@ func TestTheFirstRule(t *testing.T) {
 	p.Shows("kubectl nodegate status")
 	p.Shows("kubectl nodegate why NODE", "NODE", "worker-2")
 	p.Shows("kubectl get nrr network")
-	p.Shows("kubectl describe nrr network | sed -n '/Node Evaluations:/,$p'")
 	p.Shows("kubectl events -n default --for node/NODE", "NODE", "worker-1")
 	troubleshoot(e)
 
