@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Picture draws the text of a terminal as an SVG: it reads lines with ANSI colors from stdin and writes the image to
-// stdout. See hack/picture.sh.
+// stdout. A line with a form feed begins the next frame of a picture that moves. See hack/picture.sh.
 package main
 
 import (
@@ -29,26 +29,57 @@ var colors = map[string]string{
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
 func main() {
-	var lines []string
-	widest := 0
+	frames, widest, highest := [][]string{nil}, 0, 0
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		line := strings.TrimRight(in.Text(), " ")
-		lines = append(lines, line)
-		widest = max(widest, utf8.RuneCountInString(sgr.ReplaceAllString(line, "")))
+		if line == "\f" {
+			frames = append(frames, nil)
+			continue
+		}
+		last := &frames[len(frames)-1]
+		*last = append(*last, line)
+		if text := sgr.ReplaceAllString(line, ""); text != "" {
+			widest, highest = max(widest, utf8.RuneCountInString(text)), max(highest, len(*last))
+		}
 	}
-	for len(lines) > 0 && sgr.ReplaceAllString(lines[len(lines)-1], "") == "" {
-		lines = lines[:len(lines)-1]
-	}
-	width, height := int(float64(widest)*columnWidth)+2*margin, len(lines)*lineHeight+2*margin
+	width, height := int(float64(widest)*columnWidth)+2*margin, highest*lineHeight+2*margin
 	fmt.Printf(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
 		width, height, width, height)
+	if len(frames) > 1 {
+		fmt.Print(moving(len(frames)))
+	}
 	fmt.Println(`<rect width="100%" height="100%" rx="8" fill="#1b2431"/>`)
 	fmt.Println(`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13">`)
-	for i, line := range lines {
-		fmt.Printf(`<text x="%d" y="%d">%s</text>`+"\n", margin, margin+(i+1)*lineHeight-5, spans(line))
+	for _, lines := range frames {
+		fmt.Println("<g>")
+		for i, line := range lines[:min(len(lines), highest)] {
+			if line != "" {
+				fmt.Printf(`<text x="%d" y="%d">%s</text>`+"\n", margin, margin+(i+1)*lineHeight-5, spans(line))
+			}
+		}
+		fmt.Println("</g>")
 	}
 	fmt.Println("</g>\n</svg>")
+}
+
+// moving returns a style that shows one frame after another, and the last one for longer. Who wants no motion sees only
+// the last one.
+func moving(frames int) string {
+	const seconds, rest = 0.8, 4
+	all := float64(frames+rest) * seconds
+	var b strings.Builder
+	fmt.Fprintf(&b, "<style>\ng > g { animation: frame %.1fs step-end infinite; visibility: hidden }\n", all)
+	fmt.Fprintf(&b, "@keyframes frame { 0%% { visibility: visible } %.2f%% { visibility: hidden } }\n", 100*seconds/all)
+	fmt.Fprintf(&b, "@keyframes last { 0%% { visibility: visible } %.2f%% { visibility: hidden } }\n",
+		100*(rest+1)*seconds/all)
+	for i := range frames {
+		fmt.Fprintf(&b, "g > g:nth-child(%d) { animation-delay: %.1fs }\n", i+1, float64(i)*seconds)
+	}
+	fmt.Fprintf(&b, "g > g:last-child { animation-name: last }\n")
+	b.WriteString("@media (prefers-reduced-motion: reduce) { g > g { animation: none } " +
+		"g > g:last-child { visibility: visible } }\n</style>\n")
+	return b.String()
 }
 
 // cell is a text without double spaces: browsers draw several spaces as one.
