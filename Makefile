@@ -114,6 +114,10 @@ demo: ## Show the operator at work on a local control plane; DEMO_WAIT=0, DASHBO
 screenshots: ## Take the pictures of the dashboard and of "why" in docs; needs headless Chromium.
 	@$(WITH_ASSETS) go test ./test/e2e/dashboard -run TestDashboard -count=1 -args -pictures="$(CURDIR)/docs"
 
+.PHONY: picture
+picture: ## Draw the moving picture of the demo in the README, from a real run; needs tmux.
+	@hack/picture.sh
+
 .PHONY: bench
 bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3, or SYNTHETIC=100000 RULES=10.
 	@$(if $(SYNTHETIC),$(GO) run ./test/bench --synthetic --nodes=$(SYNTHETIC) --rules=$(RULES) $(ARGS),\

@@ -63,8 +63,8 @@ func main() {
 	fmt.Println("</g>\n</svg>")
 }
 
-// moving returns a style that shows one frame after another, and the last one for longer. Who wants no motion sees only
-// the last one.
+// moving returns a style that shows one frame after another, and the last one for longer. A reader whose system asks for
+// no motion sees only the last one.
 func moving(frames int) string {
 	const seconds, rest = 0.8, 4
 	all := float64(frames+rest) * seconds
