@@ -30,21 +30,22 @@ var closingReal = `
 func lookAround(c *cluster.Cluster) string {
 	return fmt.Sprintf(`
 Look around, in another terminal
-  export KUBECONFIG=%s
-  export PATH=%s:$PATH
+  export KUBECONFIG=%[1]s
+  make -C %[3]s kubectl-nodegate
+  export PATH=%[3]s/bin:%[2]s:$PATH
 
-  kubectl get nodereadinessrules
-  kubectl get nodereadinessrule %s -o yaml      # the status has the state of each node
+  kubectl nodegate status
+  kubectl get nodereadinessrule %[4]s -o yaml      # the status has the state of each node
   kubectl explain nodereadinessrule.spec
   kubectl events -n default --for node/node-0
-  curl -s %s | grep ^node_readiness
+  curl -s %[5]s | grep ^node_readiness
 
-  # break a CNI, and look at the node's taints
+  # break a CNI, and ask why the node is held
   kubectl patch node node-0 --subresource=status \
-    -p '{"status":{"conditions":[{"type":"%s","status":"False"}]}}'
-  kubectl get node node-0 -o jsonpath='{.spec.taints}{"\n"}'
+    -p '{"status":{"conditions":[{"type":"%[6]s","status":"False"}]}}'
+  kubectl nodegate why node-0
 
-The operator's log: %s
+The operator's log: %[7]s
 Ctrl-C stops everything and removes its files.
-`, c.Kubeconfig(), c.Assets(), ruleName, c.Operator.MetricsURL, condition, c.Operator.LogFile())
+`, c.Kubeconfig(), c.Assets(), cluster.Root(), ruleName, c.Operator.MetricsURL, condition, c.Operator.LogFile())
 }
