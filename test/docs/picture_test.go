@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestThePictureOfTheDemoMoves: the README shows each step of a real run, and a still picture to a reader who prefers it.
+// TestThePictureOfTheDemoMoves: the README shows each step of a real run, and a still picture to a reader who
+// prefers it.
 func TestThePictureOfTheDemoMoves(t *testing.T) {
 	if !strings.Contains(string(read(t, "README.md")), "(docs/demo.svg)") {
 		t.Error("the README does not show the demo")

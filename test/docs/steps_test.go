@@ -20,11 +20,13 @@ var failing = []struct {
 		"default: add -n default"},
 }
 
-// apart are pairs of commands that may not be in one block: a reader who copies it undoes, or does twice, the first one.
+// apart are pairs of commands that may not be in one block: a reader who copies it undoes the first one, or
+// does it twice.
 var apart = [][2]*regexp.Regexp{
 	{regexp.MustCompile(`make .*\bdeploy\b`), regexp.MustCompile(`helm (install|upgrade)`)},
 	{regexp.MustCompile(`nodegate (release|hold) \S+( --yes)?(  .*)?$`), regexp.MustCompile(`--undo`)},
-	{regexp.MustCompile(`nodegate\.io/(override|maintenance)=`), regexp.MustCompile(`nodegate\.io/(override|maintenance)-`)},
+	{regexp.MustCompile(`nodegate\.io/(override|maintenance)=`),
+		regexp.MustCompile(`nodegate\.io/(override|maintenance)-`)},
 }
 
 // TestCommandsCanBeCopied looks at each block of commands on each page.

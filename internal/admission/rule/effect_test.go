@@ -25,7 +25,7 @@ func TestEffect(t *testing.T) {
 		build.MakeNode("other").Obj(),
 	}
 	pods := v1alpha1.Requirement{Name: "cni", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-		Selector: v1alpha1.PodSelector{MatchLabels: map[string]string{"a": "b"}}}}
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}
 	with := func(r *build.RuleWrapper, status v1alpha1.NodeReadinessRuleStatus) *build.RuleWrapper {
 		r.Status = status
 		return r
@@ -41,14 +41,14 @@ func TestEffect(t *testing.T) {
 		old, rule *build.RuleWrapper
 		want      string // the beginning, or nothing
 	}{
-		"a new rule":                 {rule: network("a"), want: counts + limit},
-		"with a limit":               {rule: network("a").MaxUnavailable("1"), want: counts},
-		"bootstrap-only":             {rule: network("a").BootstrapOnly(), want: counts},
-		"in dry-run":                 {rule: network("a").DryRun(true)},
-		"suspended":                  {rule: network("a").Suspend(true)},
-		"without a taint":            {rule: network("a").Untainted().Health("node_ready")},
-		"for new nodes only":         {rule: network("a").ExistingNodes(v1alpha1.ExistingNodesNone)},
-		"accepted":                   {rule: accepting(network("a"))},
+		"a new rule":         {rule: network("a"), want: counts + limit},
+		"with a limit":       {rule: network("a").MaxUnavailable("1"), want: counts},
+		"bootstrap-only":     {rule: network("a").BootstrapOnly(), want: counts},
+		"in dry-run":         {rule: network("a").DryRun(true)},
+		"suspended":          {rule: network("a").Suspend(true)},
+		"without a taint":    {rule: network("a").Untainted().Health("node_ready")},
+		"for new nodes only": {rule: network("a").ExistingNodes(v1alpha1.ExistingNodesNone)},
+		"accepted":           {rule: accepting(network("a"))},
 		"all of them ready": {rule: expression(build.MakeRule("a").Selector("example.com/pool", "workers"), "true").
 			Taint("a.io/a", "", corev1.TaintEffectNoSchedule).BootstrapOnly()},
 		"evidence from elsewhere": {rule: network("a").Evidence(pods).BootstrapOnly(),
