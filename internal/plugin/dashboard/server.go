@@ -74,13 +74,13 @@ func (s *Server) Serve(ctx context.Context, ready func(url string)) error {
 	if err != nil {
 		return err
 	}
-	g := newGuard(port, s.mux)
-	server := &http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+	a := newAccess(port, s.mux)
+	server := &http.Server{Handler: a, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	ready("http://" + listener.Addr().String() + "/#code=" + g.code)
+	ready("http://" + listener.Addr().String() + "/#code=" + a.code)
 	select {
 	case err := <-ended:
 		return err

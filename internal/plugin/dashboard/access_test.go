@@ -24,15 +24,15 @@ const (
 // headers are those of a request.
 type headers map[string]string
 
-func testGuard() *guard {
+func testAccess() *access {
 	in := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("in")) }
-	g := newGuard(testPort, http.HandlerFunc(in))
-	g.token, g.code = "the-token", "the-code"
-	return g
+	a := newAccess(testPort, http.HandlerFunc(in))
+	a.token, a.code = "the-token", "the-code"
+	return a
 }
 
-// TestGuard has each rule of the guard, and beside it what is allowed.
-func TestGuard(t *testing.T) {
+// TestAccess has each rule of access, and beside it what is allowed.
+func TestAccess(t *testing.T) {
 	const good = "Bearer the-token"
 	cases := map[string]struct {
 		method, path, host, body string
@@ -109,7 +109,7 @@ func TestGuard(t *testing.T) {
 				r.Header.Set(k, v)
 			}
 			w := httptest.NewRecorder()
-			testGuard().ServeHTTP(w, r)
+			testAccess().ServeHTTP(w, r)
 			if w.Code != c.want {
 				t.Errorf("status %d, want %d: %s", w.Code, c.want, w.Body)
 			}
@@ -149,7 +149,7 @@ func TestTheMachinesTypes(t *testing.T) {
 }
 
 func TestTheCodeWorksOnce(t *testing.T) {
-	g := testGuard()
+	a := testAccess()
 	for i, want := range []int{401, 200, 401} {
 		body := `{"code":"the-code"}`
 		if i == 0 {
@@ -158,7 +158,7 @@ func TestTheCodeWorksOnce(t *testing.T) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, sessionPath, strings.NewReader(body))
 		r.Host = testHost
-		if g.ServeHTTP(w, r); w.Code != want {
+		if a.ServeHTTP(w, r); w.Code != want {
 			t.Errorf("request %d: %d, want %d", i, w.Code, want)
 		}
 	}

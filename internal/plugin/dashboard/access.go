@@ -27,12 +27,12 @@ const (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard decides which requests are answered. Other programs of this machine reach the port, and so do pages of other
+// access decides which requests are answered. Other programs of this machine reach the port, and so do pages of other
 // sites in the user's browser:
 //
 //   - A page of another site has a foreign Host (by DNS rebinding), a foreign Origin, or a Sec-Fetch-Site that says so.
 //   - A program has no token. The one-time code for it is in the part of the address that browsers do not send.
-type guard struct {
+type access struct {
 	hosts []string // the values of Host that are answered
 	token string
 	next  http.Handler
@@ -41,13 +41,13 @@ type guard struct {
 	code string // empty once it was used
 }
 
-func newGuard(port string, next http.Handler) *guard {
-	return &guard{hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, token: rand.Text(), code: rand.Text(),
+func newAccess(port string, next http.Handler) *access {
+	return &access{hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, token: rand.Text(), code: rand.Text(),
 		next: next}
 }
 
 // ServeHTTP implements http.Handler.
-func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *access) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy": contentPolicy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 		"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",
@@ -59,23 +59,23 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // a recorder has no deadline
 	}
 	switch {
-	case !slices.Contains(g.hosts, r.Host):
+	case !slices.Contains(a.hosts, r.Host):
 		http.Error(w, "the request is for another host", http.StatusForbidden)
 	case foreign(r):
 		http.Error(w, "the request is from another site", http.StatusForbidden)
 	case r.URL.Path == sessionPath && r.Method == http.MethodPost:
-		g.session(w, r)
+		a.session(w, r)
 	case r.Method != http.MethodGet || r.URL.Path == sessionPath:
 		w.Header().Set("Allow", http.MethodGet)
 		if r.URL.Path == sessionPath {
 			w.Header().Set("Allow", http.MethodPost)
 		}
 		http.Error(w, "the method is not allowed", http.StatusMethodNotAllowed)
-	case strings.HasPrefix(r.URL.Path, apiPrefix) && !g.authorized(r):
+	case strings.HasPrefix(r.URL.Path, apiPrefix) && !a.authorized(r):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, "the request has no valid token", http.StatusUnauthorized)
 	default:
-		g.next.ServeHTTP(w, r)
+		a.next.ServeHTTP(w, r)
 	}
 }
 
@@ -88,26 +88,26 @@ func foreign(r *http.Request) bool {
 		slices.ContainsFunc(site, func(s string) bool { return !allowed(s) })
 }
 
-func (g *guard) authorized(r *http.Request) bool {
+func (a *access) authorized(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1
+	return ok && subtle.ConstantTimeCompare([]byte(token), []byte(a.token)) == 1
 }
 
 // session exchanges the code for the token, once.
-func (g *guard) session(w http.ResponseWriter, r *http.Request) {
+func (a *access) session(w http.ResponseWriter, r *http.Request) {
 	var in struct{ Code string }
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&in)
-	g.mu.Lock()
-	valid := err == nil && g.code != "" && subtle.ConstantTimeCompare([]byte(in.Code), []byte(g.code)) == 1
+	a.mu.Lock()
+	valid := err == nil && a.code != "" && subtle.ConstantTimeCompare([]byte(in.Code), []byte(a.code)) == 1
 	if valid {
-		g.code = ""
+		a.code = ""
 	}
-	g.mu.Unlock()
+	a.mu.Unlock()
 	if !valid {
 		http.Error(w, "the code is wrong, or it was used before", http.StatusUnauthorized)
 		return
 	}
-	reply(w, map[string]string{"token": g.token})
+	reply(w, map[string]string{"token": a.token})
 }
 
 func reply(w http.ResponseWriter, v any) {
