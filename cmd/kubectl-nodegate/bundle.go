@@ -262,16 +262,16 @@ func (p *plugin) explanations(ctx context.Context, c *input.Cluster, b *bundle) 
 	v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
 	b.problem(versions(ctx, c, v))
 	b.addYAML("versions.yaml", v)
-	world, err := p.world(ctx, c)
+	moment, err := p.moment(ctx, c)
 	if err != nil {
 		b.problem(err)
 		return
 	}
-	nodes, err := world.Nodes()
+	nodes, err := moment.Nodes()
 	b.problem(err)
 	var all []*report.NodeExplanation
 	for _, node := range nodes {
-		all = append(all, world.Node(node))
+		all = append(all, moment.Node(node))
 	}
 	b.addYAML("explanations.yaml", report.NewNodes(all))
 }

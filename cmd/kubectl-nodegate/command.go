@@ -237,7 +237,7 @@ func selectNodes(ctx context.Context, c *input.Cluster, args []string, selector 
 
 // read returns the nodes of a command line, and what explains them.
 func (p *plugin) read(ctx context.Context, c *input.Cluster, args []string, selector string) ([]*corev1.Node,
-	*explain.World, error) {
+	*explain.Moment, error) {
 	nodes, err := selectNodes(ctx, c, args, selector)
 	if err != nil {
 		return nil, nil, err
@@ -246,8 +246,8 @@ func (p *plugin) read(ctx context.Context, c *input.Cluster, args []string, sele
 	if err != nil {
 		return nil, nil, err
 	}
-	world, err := p.world(ctx, c, names...)
-	return nodes, world, err
+	moment, err := p.moment(ctx, c, names...)
+	return nodes, moment, err
 }
 
 // kinds are the words for nodes that kubectl knows.

@@ -83,14 +83,14 @@ func (p *plugin) overriding(action nodeview.OverrideAction, done string, cmd *co
 }
 
 func (p *plugin) override(ctx context.Context, c *input.Cluster, args []string, o *overrideOptions) error {
-	nodes, world, err := p.read(ctx, c, args, o.selector)
+	nodes, moment, err := p.read(ctx, c, args, o.selector)
 	if err != nil {
 		return err
 	}
 	if len(nodes) == 0 {
 		return fmt.Errorf("no node has the labels %s", o.selector)
 	}
-	if err := p.ask(ctx, o.changing, o.announce(world, nodes)); err != nil {
+	if err := p.ask(ctx, o.changing, o.announce(moment, nodes)); err != nil {
 		return err
 	}
 	err = p.annotate(ctx, c, o.changing, nodes, v1alpha1.OverrideAnnotation, o.value(p.now()))
@@ -112,12 +112,12 @@ func (o *overrideOptions) value(now time.Time) any {
 }
 
 // announce tells what will happen to how many nodes.
-func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (text string) {
+func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node) (text string) {
 	which := names(nodes)
-	if world.Frozen != nil {
-		defer func() { text = "warning: the operator is frozen: " + world.Frozen.Message + "\n" + text }()
+	if moment.Frozen != nil {
+		defer func() { text = "warning: the operator is frozen: " + moment.Frozen.Message + "\n" + text }()
 	}
-	if world.Operator != nil && !world.Operator.Leads {
+	if moment.Operator != nil && !moment.Operator.Leads {
 		defer func() { text += "\nwarning: no operator leads: nothing happens before one does" }()
 	}
 	if o.undo {
@@ -126,7 +126,7 @@ func (o *overrideOptions) announce(world *explain.World, nodes []*corev1.Node) (
 	held := 0
 	var without []*corev1.Node
 	for _, node := range nodes {
-		e := world.Node(node)
+		e := moment.Node(node)
 		if e.Held {
 			held++
 		}
@@ -180,11 +180,11 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 	for _, node := range nodes {
 		named = append(named, node.Name)
 	}
-	world, err := p.world(ctx, c, named...)
+	moment, err := p.moment(ctx, c, named...)
 	if err != nil {
 		return err
 	}
-	waiting, leads := nodes, world.Operator == nil || world.Operator.Leads
+	waiting, leads := nodes, moment.Operator == nil || moment.Operator.Leads
 	// Requests use the outer context: the end of the timeout must not cut one short, whose error would hide the timeout.
 	timeout := time.Duration(o.timeout)
 	err = wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, timeout, true, func(context.Context) (bool, error) {
@@ -197,8 +197,8 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 			if err != nil {
 				return false, err
 			}
-			world.Now = p.now()
-			e := world.Node(fresh)
+			moment.Now = p.now()
+			e := moment.Node(fresh)
 			if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
 				return r.Taint != nil && r.Taint.Change != ""
 			}) {

@@ -39,11 +39,11 @@ func (p *plugin) timeline(ctx context.Context, c *input.Cluster, args []string, 
 	if names, err := nodeNames(args); err != nil || len(names) != 1 {
 		return cmp.Or(err, errors.New("exactly one node name is required"))
 	}
-	nodes, world, err := p.read(ctx, c, args, "")
+	nodes, moment, err := p.read(ctx, c, args, "")
 	if err != nil {
 		return err
 	}
-	e := world.Node(nodes[0])
+	e := moment.Node(nodes[0])
 	pod, err := firstPod(ctx, c, nodes[0].Name)
 	if err != nil {
 		e.Unread = append(e.Unread, err.Error())

@@ -43,13 +43,13 @@ rules are evaluated now, as the operator does.`,
 }
 
 func (p *plugin) why(ctx context.Context, c *input.Cluster, args []string, selector string, out *printing) error {
-	nodes, world, err := p.read(ctx, c, args, selector)
+	nodes, moment, err := p.read(ctx, c, args, selector)
 	if err != nil {
 		return err
 	}
 	var all []*report.NodeExplanation
 	for _, node := range nodes {
-		all = append(all, world.Node(node))
+		all = append(all, moment.Node(node))
 	}
 	if len(all) == 0 || len(all) > 1 && !out.text() {
 		return out.printNodes(p, all)
@@ -65,8 +65,8 @@ func (p *plugin) why(ctx context.Context, c *input.Cluster, args []string, selec
 	return nil
 }
 
-// world reads what explains the named nodes, or all.
-func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (*explain.World, error) {
+// moment reads what explains the named nodes, or all.
+func (p *plugin) moment(ctx context.Context, c *input.Cluster, nodes ...string) (*explain.Moment, error) {
 	rules, err := c.Rules(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (p *plugin) world(ctx context.Context, c *input.Cluster, nodes ...string) (
 	if len(nodes) > 0 {
 		all = func() explain.Evidence { return c.Read(ctx, set) }
 	}
-	return &explain.World{
+	return &explain.Moment{
 		Rules: known.Resolve(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
 		Frozen: problem, All: all,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
@@ -142,16 +142,16 @@ func (p *plugin) get(ctx context.Context, c *input.Cluster, args []string, o *ge
 	if err != nil {
 		return err
 	}
-	world, err := p.world(ctx, c)
+	moment, err := p.moment(ctx, c)
 	if err != nil {
 		return err
 	}
-	if o.rule != "" && world.Rules.Named(o.rule) == nil {
+	if o.rule != "" && moment.Rules.Named(o.rule) == nil {
 		return noRule(o.rule)
 	}
 	var list []*report.NodeExplanation
 	for _, node := range nodes {
-		e := world.Node(node)
+		e := moment.Node(node)
 		if o.selects(e) {
 			list = append(list, e)
 		}

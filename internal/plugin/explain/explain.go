@@ -36,8 +36,8 @@ type Evidence interface {
 	Unread(r *evidence.Requirement) string
 }
 
-// World is what is known of a cluster at one moment.
-type World struct {
+// Moment is what is known of a cluster at one time.
+type Moment struct {
 	// Rules are all rules, compiled.
 	Rules *ruleset.Set
 	// Stored are the same rules as they were read, with their statuses.
@@ -64,7 +64,7 @@ type World struct {
 
 // explainer explains one rule on one node.
 type explainer struct {
-	*World
+	*Moment
 	node    *corev1.Node
 	all     *Decided
 	d       *state.Decision
@@ -72,7 +72,7 @@ type explainer struct {
 }
 
 // Node explains a node.
-func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
+func (w *Moment) Node(node *corev1.Node) *report.NodeExplanation {
 	w.podsErr = nil
 	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time, domains string) string {
 		return w.reserve(rule, node, since, domains)
@@ -91,7 +91,7 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 		e.Ready = string(c.Status)
 	}
 	for i := range all.Decisions {
-		x := &explainer{World: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Decisions[i].Verdict}
+		x := &explainer{Moment: w, node: node, all: all, d: &all.Decisions[i], verdict: &all.Decisions[i].Verdict}
 		e.Rules = append(e.Rules, x.rule())
 	}
 	slices.SortStableFunc(e.Rules, func(a, b report.RuleExplanation) int { return cmp.Compare(a.Rank(), b.Rank()) })
@@ -117,7 +117,7 @@ func (w *World) Node(node *corev1.Node) *report.NodeExplanation {
 }
 
 // runs returns a function that reads the pods of a node once, and reports whether one of them counts.
-func (w *World) runs(node *corev1.Node) Runs {
+func (w *Moment) runs(node *corev1.Node) Runs {
 	pods := sync.OnceValues(func() ([]corev1.Pod, error) { return w.Pods(node.Name) })
 	return func(counts func(*corev1.Pod) bool) (runs, known bool) {
 		found, err := pods()
@@ -127,7 +127,7 @@ func (w *World) runs(node *corev1.Node) Runs {
 }
 
 // reserve asks a rule's limits whether one more node may be tainted. If the nodes cannot be listed, one may.
-func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time, domains string) (why string) {
+func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time, domains string) (why string) {
 	if w.fleet == nil && w.fleetErr == nil {
 		var nodes []*corev1.Node
 		nodes, w.fleetErr = w.Nodes()
@@ -143,7 +143,7 @@ func (w *World) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time, 
 }
 
 // others reserves for all nodes what the limits allow. Else the node in question would always be the first.
-func (w *World) others(nodes []*corev1.Node) {
+func (w *Moment) others(nodes []*corev1.Node) {
 	known := w.Evidence
 	if w.All != nil && len(nodes) > 0 {
 		known = w.All()

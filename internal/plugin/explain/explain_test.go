@@ -61,11 +61,11 @@ func holding(n *build.NodeWrapper, since time.Duration) *build.NodeWrapper {
 
 // explained explains a node under rules.
 func explained(n *build.NodeWrapper, rules ...*build.RuleWrapper) *report.NodeExplanation {
-	return world(n, rules...).Node(n.Obj())
+	return moment(n, rules...).Node(n.Obj())
 }
 
-func world(n *build.NodeWrapper, rules ...*build.RuleWrapper) *World {
-	w := &World{Rules: ruleset.NewSet(), Now: now, Pods: func(string) ([]corev1.Pod, error) { return nil, nil },
+func moment(n *build.NodeWrapper, rules ...*build.RuleWrapper) *Moment {
+	w := &Moment{Rules: ruleset.NewSet(), Now: now, Pods: func(string) ([]corev1.Pod, error) { return nil, nil },
 		Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
 	for _, r := range rules {
 		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
@@ -85,7 +85,7 @@ func TestSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		node  *build.NodeWrapper
 		rules []*build.RuleWrapper
-		edit  func(*World)
+		edit  func(*Moment)
 		want  string
 		held  bool
 	}{
@@ -107,7 +107,7 @@ func TestSummary(t *testing.T) {
 		},
 		"to be released when an operator leads": {
 			node: held().Condition(cni, "True", ago(time.Second)), rules: []*build.RuleWrapper{network()}, held: true,
-			edit: func(w *World) { w.Operator = &report.Operator{} },
+			edit: func(w *Moment) { w.Operator = &report.Operator{} },
 			want: "Node worker-3 is held by rule network for 13m and will, as soon as an operator leads, be released: all " +
 				"its evidence holds.",
 		},
@@ -164,7 +164,7 @@ func TestSummary(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := world(c.node, c.rules...)
+			w := moment(c.node, c.rules...)
 			if c.edit != nil {
 				c.edit(w)
 			}
@@ -185,7 +185,7 @@ func TestKeptEndpointsAreExplained(t *testing.T) {
 		EvictionGuard(1800).Endpoints(50, 600)
 	n := record(worker().Condition("Ready", "Unknown", ago(time.Minute)), "u1",
 		nodeview.Record{GuardedSince: metav1.NewTime(ago(time.Minute))})
-	w := world(n, rule)
+	w := moment(n, rule)
 	w.Pods = func(node string) ([]corev1.Pod, error) {
 		ready, not := *build.MakePod("default", "a").Node(node).Obj(), *build.MakePod("default", "b").Node(node).Obj()
 		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -266,7 +266,7 @@ func TestWhoAddedTheTaint(t *testing.T) {
 			if c.rules == nil {
 				c.rules = []*build.RuleWrapper{network()}
 			}
-			e := world(c.node, c.rules...).Node(c.node.Obj())
+			e := moment(c.node, c.rules...).Node(c.node.Obj())
 			i := slices.IndexFunc(e.Rules, func(r report.RuleExplanation) bool { return r.Rule == "network" })
 			if got := e.Rules[i].Taint; got == nil || got.By != c.by || !strings.Contains(got.Message, c.says) {
 				t.Errorf("got %+v, want by %q, %q", got, c.by, c.says)
@@ -402,7 +402,7 @@ func TestLimit(t *testing.T) {
 		n.Name = string(rune('a' + i))
 		nodes = append(nodes, n.Condition(cni, "False", ago(time.Minute)).Obj())
 	}
-	w := world(worker(), network().MaxUnavailable("50%"))
+	w := moment(worker(), network().MaxUnavailable("50%"))
 	w.Nodes = func() ([]*corev1.Node, error) { return nodes, nil }
 	for i, want := range []v1alpha1.NodeState{v1alpha1.NodeStateHeld, v1alpha1.NodeStateExempt} { // half of four, less one
 		if got := w.Node(nodes[i]).Rules[0]; got.State != want {
@@ -412,14 +412,14 @@ func TestLimit(t *testing.T) {
 
 	nodes[1].Status.Conditions[1].LastTransitionTime = metav1.NewTime(ago(time.Hour))
 	for i, want := range []v1alpha1.NodeState{v1alpha1.NodeStateExempt, v1alpha1.NodeStateHeld, v1alpha1.NodeStateExempt} {
-		w := world(worker(), network().MaxUnavailable("50%")) // it is asked about one node only
+		w := moment(worker(), network().MaxUnavailable("50%")) // it is asked about one node only
 		w.Nodes = func() ([]*corev1.Node, error) { return nodes, nil }
 		if got := w.Node(nodes[i]).Rules[0]; got.State != want {
 			t.Errorf("node %d, where node 1 waits for longest: got %s, %s; want %s", i, got.State, got.Reason, want)
 		}
 	}
 
-	w = world(worker(), network().MaxUnavailable("0"))
+	w = moment(worker(), network().MaxUnavailable("0"))
 	w.Nodes = func() ([]*corev1.Node, error) { return nil, errors.New("nodes is forbidden") }
 	if e := w.Node(nodes[0]); len(e.Unread) != 1 || e.Rules[0].State != v1alpha1.NodeStateHeld {
 		t.Errorf("nodes that cannot be listed: %+v", e)
@@ -434,7 +434,7 @@ func TestLimitByEvidenceOfAllNodes(t *testing.T) {
 	first, second := released(1), released(2)
 	rule := build.MakeRule("network").UID("u1").Created(ago(time.Hour)).Selector("pool", "a").
 		Taint(taint, "pending", corev1.TaintEffectNoSchedule).MaxUnavailable("1")
-	w := world(second, requires(rule, v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "x"}}))
+	w := moment(second, requires(rule, v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "x"}}))
 	w.Nodes = func() ([]*corev1.Node, error) { return []*corev1.Node{first.Obj(), second.Obj()}, nil }
 	w.Evidence = sources.Of([]runtime.Object{driver(second)}, w.Rules)
 	w.All = func() Evidence {

@@ -44,7 +44,7 @@ func TestReplacement(t *testing.T) {
 		"with another action": {expired, network().Timeout(900, 0, v1alpha1.TimeoutActionKeep), replaced("n"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := world(c.node, c.rule.Generation(1))
+			w := moment(c.node, c.rule.Generation(1))
 			w.Stored[0].Status.Replacements = c.status
 			got := w.Node(c.node.Obj()).Rules[0].Replacement
 			if !strings.Contains(got, c.says) || (got == "") != (c.says == "") {

@@ -42,7 +42,7 @@ func (e *NodeExplanation) Text(style Style) string {
 		if i == 0 {
 			p.blank()
 		}
-		p.mark(green, 0, "✓", "rule "+r.Rule+": "+r.Message)
+		p.item(green, 0, "✓", "rule "+r.Rule+": "+r.Message)
 	}
 	p.others(e)
 	p.unread(e.Unread)
@@ -175,11 +175,11 @@ func stateWords(r *RuleExplanation) string {
 }
 
 func (p *page) evidence(e *Evidence) {
-	mark, c, text := "?", yellow, e.Message
+	sign, c, text := "?", yellow, e.Message
 	if e.Satisfied != nil {
-		mark, c = "✗", red
+		sign, c = "✗", red
 		if *e.Satisfied {
-			mark, c = "✓", green
+			sign, c = "✓", green
 		}
 		if e.Requirement != "" {
 			text = e.Requirement + ": " + text
@@ -198,7 +198,7 @@ func (p *page) evidence(e *Evidence) {
 	if len(when) > 0 {
 		text += " (" + strings.Join(when, ", ") + ")"
 	}
-	p.mark(c, 4, mark, text)
+	p.item(c, 4, sign, text)
 }
 
 // others writes the taints and the rules that do not concern the node.

@@ -114,12 +114,12 @@ func (l *RuleStatusList) Text(style Style) string {
 		r := &l.Items[i]
 		switch {
 		case r.Message != "":
-			p.mark(yellow, 0, r.Rule+":", r.Message)
+			p.item(yellow, 0, r.Rule+":", r.Message)
 		case r.Paused != nil:
-			p.mark(yellow, 0, r.Rule+":",
+			p.item(yellow, 0, r.Rule+":",
 				fmt.Sprintf("paused %s ago; to resume it: kubectl nodegate resume %s", p.ago(r.Paused.Time), r.Rule))
 		case r.BudgetExhausted:
-			p.mark(yellow, 0, r.Rule+":", "its limit keeps nodes untainted that are not ready")
+			p.item(yellow, 0, r.Rule+":", "its limit keeps nodes untainted that are not ready")
 		}
 	}
 	p.blank()
@@ -186,7 +186,7 @@ func (r *LintReport) Text(style Style) string {
 		if f.Field != "" {
 			field = f.Field + ": "
 		}
-		p.mark(c, 0, fmt.Sprintf("%s: rule %s: %s:", f.Source, f.Rule, strings.ToLower(f.Severity)),
+		p.item(c, 0, fmt.Sprintf("%s: rule %s: %s:", f.Source, f.Rule, strings.ToLower(f.Severity)),
 			fmt.Sprintf("%s%s (%s)", field, f.Message, f.Code))
 	}
 	if len(r.Findings) == 0 {

@@ -84,14 +84,14 @@ type page struct {
 
 // line writes a line in a color. A line that is wider than the terminal is broken between words and indented.
 func (p *page) line(c Color, indent int, format string, args ...any) {
-	p.mark(c, indent, "", fmt.Sprintf(format, args...))
+	p.item(c, indent, "", fmt.Sprintf(format, args...))
 }
 
-// mark writes a line that starts with a mark. If there is one, only the mark has the color.
-func (p *page) mark(c Color, indent int, mark, text string) {
+// item writes a line that starts with a sign. If there is one, only the sign has the color.
+func (p *page) item(c Color, indent int, sign, text string) {
 	lead := strings.Repeat(" ", indent)
-	if mark != "" {
-		lead, indent, c = lead+p.Paint(c, mark)+" ", indent+utf8.RuneCountInString(mark)+1, plain
+	if sign != "" {
+		lead, indent, c = lead+p.Paint(c, sign)+" ", indent+utf8.RuneCountInString(sign)+1, plain
 	}
 	p.WriteString(lead + p.Paint(c, wrap(text, p.Width, indent)) + "\n")
 }
@@ -173,7 +173,7 @@ func (p *page) unread(what []string) {
 // frozen writes why the operator changes nothing, if it is so.
 func (p *page) frozen(why string) {
 	if why != "" {
-		p.mark(red, 0, "Frozen:", "the operator changes nothing for any rule: "+why)
+		p.item(red, 0, "Frozen:", "the operator changes nothing for any rule: "+why)
 	}
 }
 
