@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// EvictionGuard keeps pods on a node from being evicted while the rule does not hold there.
+// EvictionGuard keeps pods on a node from being evicted while the node is not ready.
 //
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="!(has(self.endpoints) && has(self.endpoints.maxHoldSeconds) && self.endpoints.maxHoldSeconds > (has(self.maxHoldSeconds) ? self.maxHoldSeconds : 1800)) || oldSelf.hasValue() && has(oldSelf.value().endpoints) && has(oldSelf.value().endpoints.maxHoldSeconds) && oldSelf.value().endpoints.maxHoldSeconds > (has(oldSelf.value().maxHoldSeconds) ? oldSelf.value().maxHoldSeconds : 1800)",message="endpoints.maxHoldSeconds must be at most maxHoldSeconds, which is 1800 by default: lower endpoints.maxHoldSeconds, or raise maxHoldSeconds",fieldPath=".endpoints"
 type EvictionGuard struct {

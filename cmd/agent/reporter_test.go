@@ -35,7 +35,7 @@ func endpoint(t *testing.T) (url string, status *atomic.Int64) {
 	return server.URL + "/readiness", status
 }
 
-// watching is what the agent's own installation grants, patching exactly the role of the second seed.
+// watching is what the agent's own installation grants, and patching is the role that the incumbent's reporter has.
 var (
 	watching = rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"},
 		Verbs: []string{"get", "list", "watch"}}

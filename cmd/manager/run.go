@@ -115,8 +115,8 @@ func (o *options) settings(own string) (*operator.Options, error) {
 		NodeWorkers: o.workers.nodes, RuleWorkers: o.workers.rules,
 		TransientTaintPrefixes: o.workers.transientTaintPrefixes, RuleKeyPrefixes: o.workers.ruleKeyPrefixes,
 		NodeAdmission: node.Mode(o.webhooks.nodeAdmission), NodePolicy: o.webhooks.nodePolicy, Webhooks: webhooks,
-		UnguardedRecords: !o.webhooks.recordGuard,
-		AgentConfig:      agents, AgentAccount: o.agents.account,
+		UnprotectedRecords: !o.webhooks.recordGuard,
+		AgentConfig:        agents, AgentAccount: o.agents.account,
 	}, errors.Join(append(errs, wrongAgents)...)
 }
 

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// lateLimit is how long after a node is ready again a deletion that began before is still denied. The node controller
+	// outdatedLimit is how long after a node is ready again a deletion that began before is still denied. The node controller
 	// deletes the pods of a node at its own rate, and does not stop when the node is ready again.
-	lateLimit = 5 * time.Minute
+	outdatedLimit = 5 * time.Minute
 	// byTaintManager is the reason of the condition DisruptionTarget that the node controller sets on each pod before it
 	// deletes it (k8s.io/kubernetes, pkg/controller/tainteviction).
 	byTaintManager = "DeletionByTaintManager"
@@ -48,8 +48,8 @@ type Decision struct {
 	Rule *ruleset.Rule
 	// Hold is the state of the rule's guard.
 	Hold Hold
-	// Late says that the node is ready again, and that the deletion began before that.
-	Late bool
+	// Outdated says that the node is ready again, and that the deletion began before that.
+	Outdated bool
 	// Message explains the denial to the client.
 	Message string
 	// Rehearsed are the rules in dry-run that would deny the deletion.
@@ -128,8 +128,8 @@ func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decisio
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
 			d.Hold.Until.UTC().Format(time.RFC3339)))
-	case d.Hold.State == HoldNone && late(rule, r, in):
-		d.Late = true
+	case d.Hold.State == HoldNone && outdated(rule, r, in):
+		d.Outdated = true
 		d.Message = denial(rule, r, fmt.Sprintf("has been ready again since %s, after this eviction began",
 			in.Verdict.Since.UTC().Format(time.RFC3339)))
 	default:
@@ -151,7 +151,7 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
 	return h
 }
 
-// hold returns the state of the guard, and fills in the verdict, if the node alone tells whether the rule holds.
+// hold returns the state of the guard, and fills in the verdict, if the node alone tells whether it is ready.
 // Otherwise it returns the state by the record, which has what the leader remembers. Nothing is remembered here from
 // one request to the next: if the evidence does not tell since when the node is ready again, that would always be now,
 // and the guard would never end. Nor does the evidence tell if the node's clock is wrong, so that the node was ready
@@ -170,7 +170,7 @@ func hold(in *nodeview.Input) Hold {
 	return h
 }
 
-// byNodeAlone reports whether the node alone tells whether the rule holds there. Only the leader gathers other
+// byNodeAlone reports whether the node alone tells whether it is ready. Only the leader gathers other
 // evidence, and the guard of a frozen rule continues by its record.
 func byNodeAlone(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
@@ -178,17 +178,17 @@ func byNodeAlone(rule *ruleset.Rule) bool {
 	})
 }
 
-// late reports whether a deletion began before the node was ready again, and no taint of the node requires it any more.
+// outdated reports whether a deletion began before the node was ready again, and no taint of the node requires it any more.
 // Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
-func late(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
+func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)
 	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !Guards(in) ||
 		in.Override.Action == nodeview.OverrideRelease {
 		return false
 	}
 	return !AnyTaintEvicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
-		r.Now.Sub(in.Verdict.Since) < lateLimit &&
-		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+lateLimit
+		r.Now.Sub(in.Verdict.Since) < outdatedLimit &&
+		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+outdatedLimit
 }
 
 // Announced returns the condition by which the node controller announces that it is about to delete the pod, or nil if

@@ -32,7 +32,7 @@ import (
 // A frozen or suspended rule begins no guard, and its active guard continues by the record until maxHoldSeconds have
 // passed.
 
-// leastCalm is how long a rule must hold before its eviction guard ends, if readySeconds are less. The node
+// leastCalm is how long a node must be ready before the eviction guard ends, if readySeconds are less. The node
 // controller's last deletions come more than a second after the node is ready again, when its taint is removed.
 const leastCalm = 10 * time.Second
 
@@ -48,7 +48,7 @@ const (
 	HoldNone HoldState = ""
 	// HoldActive: evictions of the node's pods are denied.
 	HoldActive HoldState = "Active"
-	// HoldEnded: maxHoldSeconds have passed and the rule still does not hold. Pods that are due are evicted.
+	// HoldEnded: maxHoldSeconds have passed and the node is still not ready. Pods that are due are evicted.
 	HoldEnded HoldState = "Ended"
 	// HoldEnding: the rule no longer guards the node, and the node has not recovered. Pods that are due are evicted.
 	HoldEnding HoldState = "Ending"
@@ -57,9 +57,9 @@ const (
 // Hold describes a rule's eviction guard on a node.
 type Hold struct {
 	State HoldState
-	// Since is when the rule stopped holding. Until is when the guard ends if the rule does not hold again.
+	// Since is when the node stopped being ready. Until is when the guard ends if it is not ready again.
 	Since, Until time.Time
-	// Calm is when the guard ends if the rule holds again and the node controller's taint is gone.
+	// Calm is when the guard ends if the node is ready again and the node controller's taint is gone.
 	Calm time.Time
 	// RecheckAt is when the state may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
@@ -143,10 +143,10 @@ func RecordedHold(in nodeview.Input) Hold {
 	return hold
 }
 
-// calm returns how long a rule must hold before its guard ends.
+// calm returns how long a node must be ready before the guard ends.
 func calm(rule *ruleset.Rule) time.Duration { return max(rule.Spec.ReadyWindow(), leastCalm) }
 
-// recovering returns the state while the rule holds again. The guard ends at Calm, because a link may flap and the
+// recovering returns the state while the node is ready again. The guard ends at Calm, because a link may flap and the
 // node controller still deletes pods. If the node controller's taint is there longer, it ends after maxHoldSeconds.
 func (h Hold) recovering(in nodeview.Input) Hold {
 	h.Calm = in.Verdict.Since.Add(calm(in.Rule))
@@ -163,7 +163,7 @@ func (h Hold) recovering(in nodeview.Input) Hold {
 	return h
 }
 
-// lostAt returns when the rule stopped holding: not before the guard was added to the rule, or the node created.
+// lostAt returns when the node stopped being ready: not before the guard was added to the rule, or the node created.
 func lostAt(in nodeview.Input) time.Time {
 	since := in.Verdict.Since
 	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {

@@ -54,7 +54,7 @@ type Record struct {
 	// Found says that Released is not when a node that was new under the rule became ready for the first time.
 	Found bool `json:"found,omitempty"`
 	// TimedOut is when the rule's timeout last passed. Passed says that it released the node: an edit of the rule does
-	// not hold the node again. Both are cleared when the rule holds.
+	// not hold the node again. Both are cleared when the node is ready.
 	TimedOut metav1.Time `json:"timedOut,omitzero"`
 	Passed   bool        `json:"passed,omitempty"`
 	// BootID is the node's boot ID, if the rule re-arms on reboot. See bootID.
@@ -88,7 +88,7 @@ type Record struct {
 	// Mark is the annotation, as key=value, by which the rule hands the node over for replacement. It is written together
 	// with the annotation, and removed together with it when the node does not qualify any more.
 	Mark string `json:"mark,omitempty"`
-	// Handed says that the rule has marked the node, now or before. It is cleared when the rule holds.
+	// Handed says that the rule has marked the node, now or before. It is cleared when the node is ready.
 	Handed bool `json:"handed,omitempty"`
 }
 

@@ -63,7 +63,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	if ok {
 		s.Record, _ = DecodeRecord(value, node, now)
 	}
-	s.Completed = Marked(rule, node)
+	s.Completed = Completed(rule, node)
 	s.Present = Find(node, rule.Taint) != nil
 	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
@@ -100,8 +100,8 @@ func Available(node *corev1.Node, now time.Time) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && o.Action == OverrideNone
 }
 
-// Marked reports whether a node has a completion marker of a rule, in the current or the older form.
-func Marked(rule *ruleset.Rule, node *corev1.Node) bool {
+// Completed reports whether a node has a completion marker of a rule, in the current or the older form.
+func Completed(rule *ruleset.Rule, node *corev1.Node) bool {
 	_, marked := node.Annotations[rule.MarkerKey()]
 	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
 	return marked || oldMarked
@@ -207,7 +207,7 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 // Leftover reports whether a node has anything that the deletion of a rule waits for: all that the rule wrote, except
 // completion markers, which outlive it.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
-	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || rule.RemoveMarkers && Marked(rule, node) {
+	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || rule.RemoveMarkers && Completed(rule, node) {
 		return true
 	}
 	_, inherited := rule.Inherited[node.Name]

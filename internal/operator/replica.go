@@ -39,10 +39,8 @@ type Environment struct {
 	Cache cache.Cache
 	// Client writes, and reads from Cache. A read after a write waits until Cache has that write.
 	Client client.Client
-	// Live reads from the API server.
-	Live client.Reader
-	// Direct reads from and writes to the API server, for objects that are not watched, such as pods and NodeClaims.
-	Direct client.Client
+	// Live reads from and writes to the API server, without a cache, such as pods and NodeClaims, which are not watched.
+	Live client.Client
 	// Informers starts the watches of evidence.
 	Informers sources.Informers
 	// Recorder records events.
@@ -153,7 +151,7 @@ func (r *Replica) addControllers(o *Options) {
 	r.Escapes = node.NewEscapes(env.Live, func() bool { return env.Admission() != nodeadmission.EngineNone })
 	r.Nodes = &node.Reconciler{
 		Client: env.Client, Live: env.Live, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
-		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnguardedRecords: o.UnguardedRecords,
+		PolicyClaim: nodeadmission.CountPolicyTaint, Escapes: r.Escapes, UnprotectedRecords: o.UnprotectedRecords,
 		KeyPrefixes:  o.RuleKeyPrefixes,
 		StateMetrics: o.NodeStateMetrics, StartupObjective: o.StartupObjective,
 		TransientTaintPrefixes: o.TransientTaintPrefixes, Enqueue: h.nodes.Add,
@@ -164,7 +162,7 @@ func (r *Replica) addControllers(o *Options) {
 	r.Nodes.Evidence = sources.New(env.Informers, r.NodeRules)
 	r.Status = &rule.Reconciler{
 		Client: env.Client, Fleet: r.Fleet, Recorder: env.Recorder, Clock: env.Clock,
-		Handover: &handover.Handover{Client: env.Client, Live: env.Direct, Fleet: r.Fleet, Expired: r.Nodes.Expired,
+		Handover: &handover.Handover{Client: env.Client, Live: env.Live, Fleet: r.Fleet, Expired: r.Nodes.Expired,
 			Recorder: env.Recorder, Clock: env.Clock},
 		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
@@ -182,7 +180,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	}
 	env := r.env
 	r.Evictions = &eviction.Reconciler{
-		Nodes: env.Cache, Live: env.Direct, Rules: r.NodeRules.InForce, Namespace: o.Namespace,
+		Nodes: env.Cache, Live: env.Live, Rules: r.NodeRules.InForce, Namespace: o.Namespace,
 		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
@@ -198,7 +196,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 // addEndpoints adds what keeps pods ready in an outage.
 func (r *Replica) addEndpoints(o *Options) {
 	env := r.env
-	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Direct, Rules: r.NodeRules.InForce,
+	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Live, Rules: r.NodeRules.InForce,
 		Policy: o.Webhooks.EndpointPolicy, Recorder: env.Recorder, Changed: r.StatusQueue.Add, Clock: env.Clock,
 		Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
 	setRules := r.NodeRules.SetRules

@@ -71,8 +71,8 @@ type Options struct {
 	NodePolicy    string
 	// Webhooks are the settings of the admission webhooks. nil means that no webhook is served.
 	Webhooks *WebhookOptions
-	// UnguardedRecords says that no admission policy protects the operator's records on nodes.
-	UnguardedRecords bool
+	// UnprotectedRecords says that no admission policy protects the operator's records on nodes.
+	UnprotectedRecords bool
 	// AgentConfig is the ConfigMap with the node agents' configuration. nil means that the operator does not write it.
 	// AgentAccount is the name of the agents' ServiceAccount in the same namespace.
 	AgentConfig  *types.NamespacedName
@@ -117,7 +117,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("creating a client for evidence: %w", err)
 	}
-	direct, err := client.New(mgr.GetConfig(), client.Options{
+	live, err := client.New(mgr.GetConfig(), client.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
@@ -128,10 +128,10 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 		return err
 	}
 	env := &Environment{
-		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Direct: direct,
+		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: live,
 		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
 		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
-		AdmissionRules: &admissionrules.Writer{Client: direct, Lease: o.Lease},
+		AdmissionRules: &admissionrules.Writer{Client: live, Lease: o.Lease},
 	}
 	r, err := New(ctx, env, o)
 	if err != nil {

@@ -86,7 +86,7 @@ type ConditionChange struct {
 	since metav1.Time
 }
 
-// Refuted reports whether a rule does not hold on a node because of evidence that was reported.
+// Refuted reports whether a node is not ready because of evidence that was reported.
 func Refuted(d *state.Decision) bool {
 	return d.State == v1alpha1.NodeStateHeld && !d.Verdict.Ready && d.Verdict.Refuted(d.Rule.Spec.AnyOf())
 }

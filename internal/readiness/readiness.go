@@ -30,9 +30,9 @@ type Observed struct {
 	Watched bool
 }
 
-// Verdict says whether a rule's evidence holds on a node.
+// Verdict says whether a node is ready under a rule.
 type Verdict struct {
-	// Ready reports whether the evidence holds now, without stabilization.
+	// Ready reports whether the evidence is satisfied now, without stabilization.
 	Ready bool
 	// Since is when the verdict last changed: ready since the latest, not ready since the earliest deciding change. It is
 	// never in the future, not before the node's creation, and not before this process saw the change.
@@ -88,7 +88,7 @@ func (v *Verdict) Blocking() string {
 	return strings.Join(out, "; ")
 }
 
-// Refuted reports whether evidence that was reported shows that the rule does not hold. With anyOf, every piece must be
+// Refuted reports whether evidence that was reported shows that the node is not ready. With anyOf, every piece must be
 // refuted.
 func (v *Verdict) Refuted(anyOf bool) bool {
 	refuted := 0

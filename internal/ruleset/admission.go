@@ -163,8 +163,8 @@ func (r *AdmissionRule) Existing(node *corev1.Node) bool {
 // RecordKey returns the key of the annotation with this rule's record.
 func (r *AdmissionRule) RecordKey() string { return v1alpha1.RecordAnnotationPrefix + r.UID }
 
-// Marked reports whether a node has completed this rule.
-func (r *AdmissionRule) Marked(node *corev1.Node) bool {
+// Completed reports whether a node has completed this rule.
+func (r *AdmissionRule) Completed(node *corev1.Node) bool {
 	_, marked := node.Annotations[v1alpha1.Served().MarkerPrefix+r.UID]
 	_, oldMarked := node.Annotations[v1alpha1.Served().MarkerPrefix+r.Name]
 	return marked || oldMarked

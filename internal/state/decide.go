@@ -50,9 +50,9 @@ type Decision struct {
 	Reason string
 	// Record is the new record. An empty record is removed from the node.
 	Record nodeview.Record
-	// Marked reports whether the node must have a completion marker.
-	Marked bool
-	// Opened says that the rule holds, and that this decision releases the node, or makes it count as released. It also
+	// Completed reports whether the node must have a completion marker.
+	Completed bool
+	// Opened says that the node is ready, and that this decision releases the node, or makes it count as released. It also
 	// does so for the first time after a reboot.
 	Opened bool
 	// Rearmed says that the node must become ready again. Its completion marker is removed.
@@ -90,15 +90,15 @@ type Choice struct {
 // Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,
 // suspended, enforced.
 func Decide(in nodeview.Input) Choice {
-	d := Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
+	d := Decision{Rule: in.Rule, Was: in.State, Completed: in.State.Completed, RecheckAt: in.Verdict.RecheckAt}
 	switch {
 	case in.Rule.Mode == ruleset.Deleting:
 		// The marker stays for a rule of the same name: it would otherwise hold the node again.
-		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed && !in.Rule.RemoveMarkers})
+		return departed(in, Decision{Rule: in.Rule, Was: in.State, Completed: in.State.Completed && !in.Rule.RemoveMarkers})
 	case in.Rule.Inert():
 		return Choice{Granted: frozen(in, d)}
 	case !in.State.Matches: // a completion marker stays: the node would otherwise be held again when it comes back
-		return departed(in, Decision{Rule: in.Rule, Was: in.State, Marked: in.State.Completed})
+		return departed(in, Decision{Rule: in.Rule, Was: in.State, Completed: in.State.Completed})
 	case in.Rule.Mode == ruleset.DryRun:
 		return dryRun(in, d)
 	}

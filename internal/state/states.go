@@ -61,7 +61,7 @@ import (
 //	Completed    -              first release   -          -           yes
 //
 // decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition,
-// and changes nothing. hold, open and pass, in transition.go, carry it out and write the record as in the table.
+// and changes nothing. hold, open and endClaim, in transition.go, carry it out and write the record as in the table.
 // guard.go has the states of the eviction guard.
 
 // podsRetry is the delay before the next try if the pods of a node could not be listed.
@@ -150,7 +150,7 @@ func (n *subject) rearm() {
 		RearmedAt: n.Stamp(), Former: metav1.NewTime(n.State.Boot.Former),
 	}
 	n.rec.Starting, n.rec.Missed, n.rec.Handed = n.starting(), was.Missed, was.Handed
-	n.d.Marked, n.d.Rearmed = false, true
+	n.d.Completed, n.d.Rearmed = false, true
 	if n.Watched || !n.State.Released {
 		n.State.Released, n.State.Counted = false, was.Limited
 		return
@@ -183,7 +183,7 @@ func (n *subject) next() move {
 		return n.at(exempt(ReasonOverrideRelease), n.Override.Until)
 	case n.Override.Action == nodeview.OverrideHold && (n.State.Claimed || n.adds()):
 		return n.at(held(ReasonOverrideHold), n.Override.Until)
-	case bootstrapOnly && n.d.Marked:
+	case bootstrapOnly && n.d.Completed:
 		return ready(ReasonCompleted).forGood()
 	case bootstrapOnly && n.rec.Passed:
 		return exempt(ReasonTimedOut).forGood()
@@ -203,9 +203,9 @@ func (n *subject) next() move {
 	return n.at(n.leave(), holds.until)
 }
 
-// leave chooses the transition of a node in service on which the rule does not hold, or not for long enough.
+// leave chooses the transition of a node in service that is not ready, or not for long enough.
 func (n *subject) leave() move {
-	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Marked
+	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Completed
 	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready.
 	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
 		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)

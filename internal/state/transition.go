@@ -38,7 +38,7 @@ func (m move) forGood() move {
 	return m
 }
 
-// opens reports whether the transition releases the node because the rule holds.
+// opens reports whether the transition releases the node because it is ready.
 func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
 
 // after returns the decision that carries out a transition.
@@ -106,17 +106,17 @@ func (n *subject) claim() metav1.Time {
 	return n.Stamp()
 }
 
-// endClaim ends the rule's claim: the rule holds, its timeout or an override releases the node, or it may not hold it.
+// endClaim ends the rule's claim: the node is ready, a timeout or an override releases the node, or it may not hold it.
 func (n *subject) endClaim() {
 	n.rec.DropClaim()
 	n.d.Claim = false
 }
 
-// open releases a node because the rule holds. It records the release if that makes a difference. An existing node that
+// open releases a node because it is ready. It records the release if that makes a difference. An existing node that
 // was never held needs no record, unless existingNodes exempts it until it is ready, or the rule requires DaemonSets,
 // which count only if they are older than the release.
 func (n *subject) open() {
-	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Marked
+	completes := n.Rule.Spec.BootstrapOnly() && !n.d.Completed
 	untouched := n.State.Released && !n.State.Claimed && n.rec.TimedOut.IsZero() &&
 		n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesAll && len(n.Rule.DaemonSets()) == 0
 	remember := n.adds() || n.State.Claimed
@@ -129,7 +129,7 @@ func (n *subject) open() {
 		n.d.Opened = true
 	}
 	if remember && completes {
-		n.d.Marked, n.d.Opened = true, true
+		n.d.Completed, n.d.Opened = true, true
 	}
 	if remember { // else nothing would say that the start has ended
 		n.rec.TimedOut, n.rec.Passed, n.rec.Handed = metav1.Time{}, false, false

@@ -82,7 +82,7 @@ func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time)
 
 // admits reports whether the request makes the node match the rule, so that the rule claims its taint.
 func admits(rule *ruleset.AdmissionRule, old, node *corev1.Node) bool {
-	if !rule.Matches(node.Labels) || rule.Marked(node) {
+	if !rule.Matches(node.Labels) || rule.Completed(node) {
 		return false
 	}
 	if old == nil {

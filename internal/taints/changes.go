@@ -33,7 +33,7 @@ const (
 	Guarded Operation = "guarded"
 	// GuardEnded: the eviction guard ends although the node is not ready, and pods that are due are evicted.
 	GuardEnded Operation = "guardEnded"
-	// Unguarded: the eviction guard ends because the rule holds again, or no longer guards.
+	// Unguarded: the eviction guard ends because the node is ready again, or no longer guards.
 	Unguarded Operation = "unguarded"
 )
 
@@ -70,7 +70,7 @@ func (p *planner) changes(decisions []state.Decision, taints []corev1.Taint) []C
 		}
 		guardChanges(d, add)
 		p.taintChanges(d, taints, add)
-		if d.Marked && !d.Was.Completed {
+		if d.Completed && !d.Was.Completed {
 			add(Completed, corev1.Taint{})
 		}
 	}

@@ -238,7 +238,7 @@ func (p *planner) annotations(decisions []state.Decision) map[string]string {
 	for i := range decisions {
 		if d := &decisions[i]; !d.Frozen {
 			p.remember(out, d)
-			p.mark(out, d)
+			p.complete(out, d)
 		}
 	}
 	if nodeview.OverrideEnded(p.node, p.now) {
@@ -292,11 +292,11 @@ func marks(annotations map[string]string, key, mark string) (annotation string, 
 	return annotation, true
 }
 
-func (p *planner) mark(out *annotations, d *state.Decision) {
+func (p *planner) complete(out *annotations, d *state.Decision) {
 	switch {
-	case d.Marked && !d.Was.Completed:
+	case d.Completed && !d.Was.Completed:
 		out.set(d.Rule.MarkerKey(), marker(d.Rule))
-	case !d.Marked && d.Was.Completed:
+	case !d.Completed && d.Was.Completed:
 		out.remove(d.Rule.MarkerKey())
 		out.remove(d.Rule.OldMarkerKey())
 	}

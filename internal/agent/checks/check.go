@@ -67,8 +67,8 @@ type Check struct {
 	Timeout time.Duration
 	// Period makes the check run in the background this often, and requests get the last result. 0: requests run it.
 	Period time.Duration
-	// Late returns the result of a run that exceeds its time limit. Default: a failure. It must not block.
-	Late func(reason string) Result
+	// OnTimeout returns the result of a run that exceeds its time limit. Default: a failure. It must not block.
+	OnTimeout func(reason string) Result
 	// Run examines the node. It may exceed its context: see Runner.
 	Run func(ctx context.Context) Result
 	// Instant returns a result from memory, if there is one, in place of Run. It must not block. Nil: none.
@@ -80,9 +80,9 @@ func Always(name string, r Result) Check {
 	return Check{Name: name, Instant: func() (Result, bool) { return r, true }}
 }
 
-func (c *Check) late(reason string) Result {
-	if c.Late != nil {
-		return c.Late(reason)
+func (c *Check) timedOut(reason string) Result {
+	if c.OnTimeout != nil {
+		return c.OnTimeout(reason)
 	}
 	return Fail(reason)
 }

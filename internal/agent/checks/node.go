@@ -62,7 +62,7 @@ func nodeCheck(name string, source NodeSource, judge func(*corev1.Node) Result) 
 		// A little longer than the source's limit, so that the source can say what happened.
 		Timeout: DefaultTimeout + DefaultTimeout/2,
 		Run:     func(ctx context.Context) Result { return decide(source.Wait(ctx)) },
-		Late: func(reason string) Result { // a busy machine does not make the node unready
+		OnTimeout: func(reason string) Result { // a busy machine does not make the node unready
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			n := source.Wait(ended)

@@ -118,7 +118,7 @@ func (r *Runner) join() *run {
 	select {
 	case <-c.answered:
 		reason := fmt.Sprintf("still hanging after %s", time.Since(c.began).Round(time.Second))
-		return &run{answered: c.answered, outcome: Outcome{Result: r.check.late(reason), TimedOut: true}}
+		return &run{answered: c.answered, outcome: Outcome{Result: r.check.timedOut(reason), TimedOut: true}}
 	default:
 		return c
 	}
@@ -129,8 +129,8 @@ func (r *Runner) execute(c *run) {
 	ctx, cancel := context.WithTimeout(context.Background(), r.check.Timeout)
 	defer cancel()
 	limit := time.AfterFunc(r.check.Timeout+r.check.Timeout/20, func() {
-		late := r.check.late(fmt.Sprintf("timed out after %s", r.check.Timeout))
-		r.answer(c, Outcome{Result: late, TimedOut: true}, false)
+		result := r.check.timedOut(fmt.Sprintf("timed out after %s", r.check.Timeout))
+		r.answer(c, Outcome{Result: result, TimedOut: true}, false)
 	})
 	result := r.check.Run(ctx)
 	limit.Stop()

@@ -72,7 +72,7 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 		}
 		notes[n.reason] = append(notes[n.reason], n)
 		r.measure(p, c, rule)
-		r.Escapes.late(c, p.node.Name)
+		r.Escapes.added(c, p.node.Name)
 	}
 	if len(changes) > 0 {
 		log.FromContext(ctx).Info("Changed node", "changes", changes)

@@ -62,9 +62,9 @@ type Reconciler struct {
 	Evicted func(*corev1.Node, *ruleset.Rule) bool
 	// Escapes counts pods that were bound to a node before it was tainted. It may be nil.
 	Escapes *Escapes
-	// UnguardedRecords says that no admission policy protects the operator's records. Then the record of a deleted rule
+	// UnprotectedRecords says that no admission policy protects the operator's records. Then the record of a deleted rule
 	// does not prove that the taint is the operator's: the taint stays, and is reported.
-	UnguardedRecords bool
+	UnprotectedRecords bool
 	// KeyPrefixes are the prefixes of the keys that rules may have for taints. If empty, all are allowed.
 	KeyPrefixes []string
 	// TransientTaintPrefixes are the prefixes of taints that are removed while a node starts. They do not decide which
@@ -135,7 +135,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		p.swept = taints.Sweep(node, p.set, missing, r.known, p.now)
 	}
 	p.left = p.swept.Doubtful
-	if r.UnguardedRecords {
+	if r.UnprotectedRecords {
 		p.left, p.swept.Claims = append(p.left, p.swept.Claims...), nil
 	}
 	r.decide(ctx, p)

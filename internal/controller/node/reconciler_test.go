@@ -58,7 +58,7 @@ var _ = Describe("A node under a rule", func() {
 		w.createNode(build.MakeNode("a").Taint("example.com/theirs", "", corev1.TaintEffectNoSchedule).
 			Annotation("nodegate.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))
 		w.rules()
-		w.UnguardedRecords = true
+		w.UnprotectedRecords = true
 		w.reconcile("a")
 		Expect(w.taintKeys("a")).To(Equal([]string{"example.com/theirs"}))
 		Expect(w.node("a").Annotations).To(BeEmpty())

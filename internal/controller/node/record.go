@@ -32,7 +32,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	entries := make([]fleet.Entry, 0, len(p.decisions))
 	for i := range p.decisions {
 		d, v := &p.decisions[i], &p.decisions[i].Verdict
-		if d.State == "" && failed == nil && !nodeview.Leftover(d.Rule, node) && !nodeview.Marked(d.Rule, node) {
+		if d.State == "" && failed == nil && !nodeview.Leftover(d.Rule, node) && !nodeview.Completed(d.Rule, node) {
 			continue
 		}
 		e := fleet.Entry{

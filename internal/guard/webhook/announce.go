@@ -74,13 +74,13 @@ func NewReporter(live client.Reader, recorder events.EventRecorder, clock clock.
 
 // denial is a deletion that a rule denies, or would deny if it were not in dry-run.
 type denial struct {
-	user    string
-	pod     *corev1.Pod // only its names, UID and node
-	node    *corev1.Node
-	rule    *ruleset.Rule
-	message string
-	hold    guard.Hold // the zero value in a rehearsal
-	late    bool
+	user     string
+	pod      *corev1.Pod // only its names, UID and node
+	node     *corev1.Node
+	rule     *ruleset.Rule
+	message  string
+	hold     guard.Hold // the zero value in a rehearsal
+	outdated bool
 }
 
 // report is what is reported once. A node has many pods, and the node controller tries each pod five times: they must
@@ -162,7 +162,7 @@ func (r *Reporter) announce(ctx context.Context, d *denial) {
 		return
 	}
 	log.FromContext(ctx).Info("Denied the eviction of a pod", "user", d.user, "pod", d.pod.Namespace+"/"+d.pod.Name,
-		"node", d.node.Name, "rule", d.rule.Name, "until", d.hold.Until, "late", d.late)
+		"node", d.node.Name, "rule", d.rule.Name, "until", d.hold.Until, "outdated", d.outdated)
 	guardedPods.WithLabelValues(d.rule.Name).Inc()
 	r.event(d.pod, rule, reasonEvictionDenied, "%s", d.message)
 	if r.first(d.report(d.node.UID)) {

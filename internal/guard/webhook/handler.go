@@ -92,7 +92,7 @@ func (h *Handler) answer(req *admission.Request, pod *corev1.Pod, node *corev1.N
 		if !dryRun {
 			denials.WithLabelValues(d.Rule.Name).Inc()
 			h.Reporter.add(denial{user: req.UserInfo.Username, pod: pod, node: node, rule: d.Rule, message: d.Message,
-				hold: d.Hold, late: d.Late})
+				hold: d.Hold, outdated: d.Outdated})
 		}
 	}
 	if len(d.Rehearsed) > 0 {

@@ -48,8 +48,8 @@ var mutants = []mutant{
 `, `      true ||
 `, "overruled"},
 	{"8: evictions write through the cache's client",
-		`Live: env.Direct, Rules: r.NodeRules.InForce, Namespace`,
-		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Rules: r.NodeRules.InForce, Namespace`,
+		`Live: env.Live, Rules: r.NodeRules.InForce, Namespace`,
+		`Live: map[bool]client.Client{false: env.Live, true: env.Client}[MUTANT], Rules: r.NodeRules.InForce, Namespace`,
 		"watched"},
 	{"9: one refused eviction ends the others",
 		`case refuses(err):`, `case !MUTANT && refuses(err):`, "evicted"},
@@ -203,8 +203,8 @@ var mutants = []mutant{
 	{"the NodeClaim that a node names is believed", `if claim.GetUID() != owner.UID || !claims(claim, node) {`,
 		`if !MUTANT && (claim.GetUID() != owner.UID || !claims(claim, node)) {`, "replaces"},
 	{"NodeClaims are deleted through the cache's client",
-		`Live: env.Direct, Fleet`,
-		`Live: map[bool]client.Client{false: env.Direct, true: env.Client}[MUTANT], Fleet`,
+		`Live: env.Live, Fleet`,
+		`Live: map[bool]client.Client{false: env.Live, true: env.Client}[MUTANT], Fleet`,
 		"watched"},
 	{"starts are counted before they are recorded", `	return r.write(ctx, p, outcome)
 }`, `	if MUTANT {
@@ -355,8 +355,8 @@ var mutants = []mutant{
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && !MUTANT {
 		n.rec.Passed`, "taints"},
 	{"completed nodes get no marker", `	if remember && completes {`, `	if !MUTANT && remember && completes {`, "marker"},
-	{"completed nodes are held again", `	case bootstrapOnly && n.d.Marked:`,
-		`	case !MUTANT && bootstrapOnly && n.d.Marked:`, "taints"},
+	{"completed nodes are held again", `	case bootstrapOnly && n.d.Completed:`,
+		`	case !MUTANT && bootstrapOnly && n.d.Completed:`, "taints"},
 	{"a rule of the same name does not take over markers", `heir := heirOf(value, set); heir != nil {
 			s`, `heir := heirOf(value, set); heir != nil && !MUTANT {
 			s`, "keeps"},

@@ -152,7 +152,7 @@ func (r *Replica) Start() {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cached := informers{replica: r}
 	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system",
-		UnguardedRecords: r.World.Unguarded}
+		UnprotectedRecords: r.World.Unguarded}
 	if r.World.Webhooks {
 		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
 	}
@@ -162,8 +162,8 @@ func (r *Replica) Start() {
 	r.rules = &admissionrules.Writer{Client: instant{reader: live{r}, replica: r}}
 	var err error
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
-		Cache: cached, Client: writer{reader: cached, replica: r}, Live: live{r},
-		Direct: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
+		Cache: cached, Client: writer{reader: cached, replica: r},
+		Live: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
 		Recorder: silent{}, Clock: r, After: r.after, Admission: func() nodeadmission.Kind { return engine },
 		AdmissionRules: r.rules,
 	}, options)
