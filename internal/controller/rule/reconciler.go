@@ -14,14 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -31,7 +28,6 @@ import (
 	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
-	"github.com/nodegate/nodegate/internal/text"
 )
 
 const (
@@ -40,8 +36,6 @@ const (
 	// statusRate and statusBurst bound the status writes of all rules together, per second. One with 50 nodes costs the
 	// API server as much as the patches of nearly three nodes.
 	statusRate, statusBurst = 2, 20
-	// cleanupPatience is how long a deleted rule waits without any progress for nodes that cannot be updated.
-	cleanupPatience = 60 * time.Second
 	// pendingPatience is how long the evidence of a rule may take to be read before the status reports it.
 	pendingPatience = 15 * time.Second
 	// conflictDelay is the delay before the next try after a conflict with another writer.
@@ -167,71 +161,6 @@ func retry(err error, format string, args ...any) (reconcile.Result, error) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, fmt.Errorf(format+": %w", append(args, err)...)
-}
-
-// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or when cleanupPatience has ended.
-// It also waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
-func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
-	pending int) (reconcile.Result, error) {
-	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Served().Finalizer) {
-		return reconcile.Result{}, nil
-	}
-	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return nodeview.Leftover(compiled, n) })
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	if n := len(left) + pending; n > 0 {
-		if wait := r.waitFor(n, rule); wait > 0 {
-			later, err := r.sayDeleting(ctx, rule)
-			if later > 0 {
-				wait = min(wait, later)
-			}
-			return reconcile.Result{RequeueAfter: wait}, err // or earlier, when the fleet reports a change
-		}
-	}
-	if len(left) > 0 {
-		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
-			"cleaned up", "nodes", len(left))
-		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%s could not be cleaned up; the operator retries: %s", text.Nodes(len(left)), text.Few(left, maxNames, len(left)))
-	}
-	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err != nil {
-		return retry(err, "removing the finalizer from rule %q", rule.Name)
-	}
-	return reconcile.Result{}, nil
-}
-
-// sayDeleting writes into the status, once, that the rule waits for its nodes. It returns when to try again if the
-// statuses of other rules come first.
-func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) (time.Duration, error) {
-	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
-		Message:            "The rule is being deleted, and waits until no node has its taint or its record any more",
-		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
-	if !changed {
-		return 0, nil
-	}
-	if later := r.admit(rule, r.Clock.Now()); later > 0 {
-		return later, nil
-	}
-	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, rule)); err != nil && !apierrors.IsConflict(err) {
-		return 0, fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
-	}
-	fleet.StatusWrites.Inc()
-	return 0, nil // after a conflict, the change that caused it queues the rule again
-}
-
-// waitFor returns how long a deleted rule still waits for n nodes. A fleet takes as long as it takes while it gets
-// cleaner: an operator that is uninstalled when the rules are gone leaves nothing behind.
-func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule) time.Duration {
-	now := r.Clock.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.progress(rule)
-	if p.uncleanSince.IsZero() || n < p.unclean {
-		p.unclean, p.uncleanSince = n, now
-	}
-	return p.uncleanSince.Add(cleanupPatience).Sub(now)
 }
 
 // nodesWith returns the names of the nodes that a function selects.

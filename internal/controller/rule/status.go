@@ -58,8 +58,8 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		Nodes:              &m.Counts,
 		Limit:              m.Places,
 		AppliedNodes:       m.Applied,
-		FailedNodes:        keepFailures(rule.Status.FailedNodes, m.Failed),
-		NodeEvaluations:    keepEvaluations(rule.Status.NodeEvaluations, m.Evaluations),
+		FailedNodes:        keepTimes(rule.Status.FailedNodes, m.Failed, failed),
+		NodeEvaluations:    keepTimes(rule.Status.NodeEvaluations, m.Evaluations, evaluated),
 		Truncated:          m.Truncated,
 		Replacements:       replace.ReplacementsAt(rule.Status.Replacements, rule.Generation, m.ReadyAt, now),
 	}
@@ -147,8 +147,7 @@ func modeConditions(m *fleet.Material, set setter) {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
 		set(v1alpha1.ConditionReady, false, p.Reason, "The operator changes nothing for this rule until this is fixed: "+
-			"%s%s", p,
-			more)
+			"%s%s", p, more)
 		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is frozen")
 	}
 }
@@ -187,8 +186,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 			reason = ReasonNodesFailed
 		}
 		set(v1alpha1.ConditionNodesReady, false, reason, "%d of %d nodes are ready, %d held, %d exempt, %d failed, %d "+
-			"pending",
-			c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
+			"pending", c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
 	}
 	conflicts(m, set)
 	switch {
@@ -368,35 +366,28 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 }
 
-// keepEvaluations keeps the times of entries that have not changed.
-func keepEvaluations(before, after []v1alpha1.NodeEvaluation) []v1alpha1.NodeEvaluation {
-	times := make(map[string]*v1alpha1.NodeEvaluation, len(before))
+// keepTimes keeps the times of entries that have not changed. of returns the node and the time of an entry.
+func keepTimes[T any](before, after []T, of func(*T) (string, *metav1.Time)) []T {
+	former := make(map[string]*T, len(before))
 	for i := range before {
-		times[before[i].NodeName] = &before[i]
+		node, _ := of(&before[i])
+		former[node] = &before[i]
 	}
 	for i := range after {
-		old := times[after[i].NodeName]
-		if old == nil {
-			continue
-		}
-		same := *old
-		same.LastEvaluationTime = after[i].LastEvaluationTime
-		if equality.Semantic.DeepEqual(same, after[i]) {
-			after[i].LastEvaluationTime = old.LastEvaluationTime
+		node, at := of(&after[i])
+		if old := former[node]; old != nil {
+			same := *old
+			_, was := of(&same)
+			since := *was
+			if *was = *at; equality.Semantic.DeepEqual(same, after[i]) {
+				*at = since
+			}
 		}
 	}
 	return after
 }
 
-func keepFailures(before, after []v1alpha1.NodeFailure) []v1alpha1.NodeFailure {
-	times := make(map[string]v1alpha1.NodeFailure, len(before))
-	for _, f := range before {
-		times[f.NodeName] = f
-	}
-	for i, f := range after {
-		if old, ok := times[f.NodeName]; ok && old.Reason == f.Reason && old.Message == f.Message {
-			after[i].LastEvaluationTime = old.LastEvaluationTime
-		}
-	}
-	return after
+func evaluated(e *v1alpha1.NodeEvaluation) (string, *metav1.Time) {
+	return e.NodeName, &e.LastEvaluationTime
 }
+func failed(f *v1alpha1.NodeFailure) (string, *metav1.Time) { return f.NodeName, &f.LastEvaluationTime }

@@ -208,8 +208,7 @@ func (l *linter) sharedTaint() {
 	for _, o := range l.overlapping() {
 		if o.Taint != nil && o.Taint.MatchTaint(t) {
 			l.warn(SharedTaint, "spec.taint", "rule %s has the same taint %s:%s: on %s it stays until both rules are "+
-				"satisfied, and the rule that added it first sets its value",
-				o.Name, t.Key, t.Effect, l.whereBoth(o))
+				"satisfied, and the rule that added it first sets its value", o.Name, t.Key, t.Effect, l.whereBoth(o))
 		}
 	}
 }
@@ -237,8 +236,7 @@ func (l *linter) probes() {
 			}
 			l.warn(ConditionTaken, fmt.Sprintf("spec.probes[%d].conditionType", i),
 				"rule %s publishes the condition %s, too: on %s only the probe of rule %s runs, because it is the older "+
-					"rule", o.Name,
-				condition, l.whereBoth(o), older)
+					"rule", o.Name, condition, l.whereBoth(o), older)
 		}
 	}
 }
