@@ -167,7 +167,7 @@ func (r *Replica) addControllers(o *Options) {
 		GuardProblem: r.Monitor.Problem, StateMetrics: o.NodeStateMetrics,
 	}
 	if w := env.AdmissionRules; w != nil {
-		r.Nodes.Publish, r.Nodes.Settle = w.Publish, w.Settle
+		r.Nodes.Propose, r.Nodes.Settle = w.Propose, w.Settle
 		r.Status.AdmissionProblem, w.Observe = w.Problem, r.Nodes.ObserveListed
 		w.Changed = func(rules []string) { h.rules.Add(rules...) }
 	}

@@ -75,7 +75,7 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		var last *ruleset.Set
 		return wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 			if now := leader.Reported(); now != last {
-				writer.Publish(now)
+				writer.Propose(now)
 				last = now
 			}
 			return false, nil

@@ -84,18 +84,9 @@ func (f *File) Encode() ([]byte, error) {
 	return append(raw, '\n'), nil
 }
 
-// Conditions returns the value of ConditionsAnnotation. If it exceeds MaxConditions, the error is ErrTooLarge.
+// Conditions returns the value of ConditionsAnnotation: the types of the conditions that the rules' probes publish. If
+// it exceeds MaxConditions, the error is ErrTooLarge.
 func (f *File) Conditions() (string, error) {
-	conditions := strings.Join(f.Publishes(), "\n")
-	if n := len(conditions); n > MaxConditions {
-		return "", fmt.Errorf("%w: the names of its conditions have %d bytes, for an annotation of at most %d", ErrTooLarge,
-			n, MaxConditions)
-	}
-	return conditions, nil
-}
-
-// Publishes returns the types of the conditions that the rules' probes publish, sorted.
-func (f *File) Publishes() []string {
 	var types []string
 	for i := range f.Rules {
 		for j := range f.Rules[i].Probes {
@@ -103,7 +94,12 @@ func (f *File) Publishes() []string {
 		}
 	}
 	slices.Sort(types)
-	return slices.Compact(types)
+	conditions := strings.Join(slices.Compact(types), "\n")
+	if n := len(conditions); n > MaxConditions {
+		return "", fmt.Errorf("%w: the names of its conditions have %d bytes, for an annotation of at most %d", ErrTooLarge,
+			n, MaxConditions)
+	}
+	return conditions, nil
 }
 
 // Decode reads a file. It ignores unknown fields, which later versions may have. Another apiVersion or kind is an

@@ -56,8 +56,8 @@ func (w *Writer) setUp() {
 	w.once.Do(func() { w.wake = make(chan struct{}, 1) })
 }
 
-// Publish gives the rules to the writer, before they come into force.
-func (w *Writer) Publish(set *ruleset.Set) {
+// Propose gives the rules to the writer, before they come into force.
+func (w *Writer) Propose(set *ruleset.Set) {
 	w.mu.Lock()
 	w.set = set
 	w.ahead = w.ahead || w.stored == nil || w.changes(set)

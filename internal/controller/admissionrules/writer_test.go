@@ -69,7 +69,7 @@ func (s *scene) read() *admissionv1alpha1.AdmissionRules {
 
 // publish gives rules to a writer, and settles as before a node is changed.
 func (s *scene) publish(w *Writer, set *ruleset.Set) {
-	w.Publish(set)
+	w.Propose(set)
 	w.Settle(s.Context())
 }
 
@@ -129,7 +129,7 @@ func TestRulesThatStopAtTheSameTimeAreOneWrite(t *testing.T) {
 			return c.Update(ctx, o, options...)
 		}})
 	for i := range names {
-		w.Publish(s.rules(names[i+1:]...))
+		w.Propose(s.rules(names[i+1:]...))
 	}
 	w.Settle(t.Context())
 	w.Settle(t.Context())
@@ -149,7 +149,7 @@ func TestAStopThatCannotBeWrittenIsWaitedForOnce(t *testing.T) {
 			writes++
 			return apierrors.NewInternalError(errors.New("broken"))
 		}})
-	w.Publish(s.rules("a"))
+	w.Propose(s.rules("a"))
 	for range 3 {
 		w.Settle(t.Context())
 	}

@@ -74,9 +74,9 @@ type Reconciler struct {
 	StateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
 	StartupObjective time.Duration
-	// Publish is called with rules before they come into force, and Settle before a node is reconciled by them. Both may
+	// Propose is called with rules before they come into force, and Settle before a node is reconciled by them. Both may
 	// be nil.
-	Publish func(*ruleset.Set)
+	Propose func(*ruleset.Set)
 	Settle  func(context.Context)
 	// Enqueue is called with nodes that need not wait for their retry any longer. It may be nil.
 	Enqueue func(nodes ...string)

@@ -38,8 +38,8 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	wanted := set
 	set = r.resolve(wanted)
 	r.Evidence.StopUnused(wanted, set)
-	if r.Publish != nil {
-		r.Publish(set)
+	if r.Propose != nil {
+		r.Propose(set)
 	}
 	r.startups.setRules(r.Fleet.Rules(), set, r.StartupObjective)
 	known := r.Fleet.Rules()
