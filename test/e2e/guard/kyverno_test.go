@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/e2e/page"
+	"github.com/nodegate/nodegate/test/page"
 )
 
 // Kyverno cannot run here. A policy of the API server's own, with the nodes as its parameters, denies the same

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/test/e2e/page"
+	"github.com/nodegate/nodegate/test/page"
 )
 
 const networkTaint = "readiness.k8s.io/NetworkReady"

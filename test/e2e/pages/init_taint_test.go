@@ -18,7 +18,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
-	"github.com/nodegate/nodegate/test/e2e/page"
+	"github.com/nodegate/nodegate/test/page"
 )
 
 // warm is the label by which the init pod comes to a node: the simulated kubelets find every container ready at once.
