@@ -18,13 +18,15 @@ func TestGate(t *testing.T) {
 			Then(1, "nothing is reported", "Held EvidenceMissing", Added, Recorded(Claimed(1))),
 			Then(5, "False", "Held EvidenceMissing", Unready(5)),
 			Then(9, "True", "Ready EvidenceHolds", Ready(9), Removed, Recorded(Released(9))),
-			Then(20, "a heartbeat", "Ready EvidenceHolds", func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(20)) }),
+			Then(20, "a heartbeat", "Ready EvidenceHolds", Edit(func(n *build.NodeWrapper) { n.Heartbeat(CNI, At(20)) })),
 			Then(25, "after a restart", "Ready EvidenceHolds", Restarted),
 			Then(30, "False again", "Held EvidenceMissing", Unready(30), Added, Recorded(Reclaimed(30, 9))),
 			Then(31, "after a restart", "Held EvidenceMissing", Restarted),
-			Then(32, "Unknown", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Condition(CNI, "Unknown", At(32)) }),
+			Then(32, "Unknown", "Held EvidenceMissing",
+				Edit(func(n *build.NodeWrapper) { n.Condition(CNI, "Unknown", At(32)) })),
 			Then(40, "True again", "Ready EvidenceHolds", Ready(40), Removed, Recorded(Released(9))),
-			Then(50, "the condition is gone", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Without(CNI) }, Added),
+			Then(50, "the condition is gone", "Held EvidenceMissing",
+				Edit(func(n *build.NodeWrapper) { n.Without(CNI) }), Added),
 		),
 		"continuous: a new node that is ready when first seen is released without a taint, and counts from then on": On(
 			Fresh().Condition(CNI, "True", At(1)), Rules(Rule()),
@@ -44,11 +46,11 @@ func TestGate(t *testing.T) {
 }
 
 func TestTerminatingNodesGetNothingAdded(t *testing.T) {
-	terminating := func(n *build.NodeWrapper) { n.Terminating(At(10)) }
+	var terminating Edit = func(n *build.NodeWrapper) { n.Terminating(At(10)) }
 	Play(t, map[string]Story{
 		"no new claim": On(Fresh().Annotation(RecordKey, Released(1)), Rules(Rule()),
 			Then(20, "unready", "Exempt Terminating",
-				func(n *build.NodeWrapper) { n.Condition(CNI, "False", At(15)).Terminating(At(10)) }),
+				Edit(func(n *build.NodeWrapper) { n.Condition(CNI, "False", At(15)).Terminating(At(10)) })),
 		),
 		"no marker, record or boot ID where there is no claim": On(
 			Fresh().BootID("b1").Condition(CNI, "True", At(1)).Terminating(At(1)),
@@ -63,7 +65,7 @@ func TestTerminatingNodesGetNothingAdded(t *testing.T) {
 		),
 		"a taint that a user has removed is not added again": On(Fresh(), Rules(Rule()),
 			Then(1, "claimed", "Held EvidenceMissing", Added),
-			Then(11, "taken off", "Exempt Terminating", func(n *build.NodeWrapper) { n.Terminating(At(10)).Untaint(Key) },
+			Then(11, "taken off", "Exempt Terminating", Edit(func(n *build.NodeWrapper) { n.Terminating(At(10)).Untaint(Key) }),
 				Clean),
 		),
 		"an override to hold adds nothing": On(Fresh().Terminating(At(1)).Annotation(v1alpha1.OverrideAnnotation, "Hold"),
@@ -164,7 +166,8 @@ func TestTimeout(t *testing.T) {
 			Then(1000, "ready", "Exempt TimedOut", Ready(1000)),
 			Then(1001, "not ready", "Exempt TimedOut", Unready(1001)),
 			Then(2000, "rebooted", "Held Rearmed",
-				func(n *build.NodeWrapper) { n.BootID("b2").Condition("Ready", "True", At(2000)) }, Rearmed, Added, Again(-1)),
+				Edit(func(n *build.NodeWrapper) { n.BootID("b2").Condition("Ready", "True", At(2000)) }),
+				Rearmed, Added, Again(-1)),
 		),
 		"Keep: says so once, and holds on": On(Fresh().Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, keep)),
 			from(held, 910),

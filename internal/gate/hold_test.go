@@ -26,21 +26,21 @@ func guardRule() *build.RuleWrapper {
 
 func TestEvictionGuard(t *testing.T) {
 	const linkKey = "nodegate.io/rule-u-link"
-	guarded := func(since int) map[string]string {
+	guarded := func(since int) Annotated {
 		return map[string]string{linkKey: fmt.Sprintf(`{"rule":"link","guardedSince":%q}`, Stamp(since))}
 	}
-	ended := func(since, end int) map[string]string {
+	ended := func(since, end int) Annotated {
 		return map[string]string{linkKey: fmt.Sprintf(`{"rule":"link","guardedSince":%q,"guardEnded":%q}`, Stamp(since),
 			Stamp(end))}
 	}
-	up := func(since int) func(*build.NodeWrapper) {
+	up := func(since int) Edit {
 		return func(n *build.NodeWrapper) { n.Condition("Ready", "True", At(since)) }
 	}
-	down := func(since int) func(*build.NodeWrapper) {
+	down := func(since int) Edit {
 		return func(n *build.NodeWrapper) { n.Condition("Ready", "Unknown", At(since)) }
 	}
-	taint := func(n *build.NodeWrapper) { n.Taint(unreachable, "", NoExecute) }
-	untaint := func(n *build.NodeWrapper) { n.Untaint(unreachable) }
+	var taint Edit = func(n *build.NodeWrapper) { n.Taint(unreachable, "", NoExecute) }
+	var untaint Edit = func(n *build.NodeWrapper) { n.Untaint(unreachable) }
 	evicts := Tainted{unreachable + "=:NoExecute"}
 	inService := func() *build.NodeWrapper { return Old().Condition("Ready", "True", At(-900)) }
 	const held, fine = "link Held EvidenceMissing", "link Ready EvidenceHolds"
@@ -64,14 +64,14 @@ func TestEvictionGuard(t *testing.T) {
 		"it outlasts the ten seconds while the node controller's taint is there, and goes with it": On(inService(),
 			Rules(guardRule()),
 			lost,
-			Then(30, "back, and still tainted", fine, func(n *build.NodeWrapper) { up(30)(n); taint(n) },
+			Then(30, "back, and still tainted", fine, Edit(func(n *build.NodeWrapper) { up(30)(n); taint(n) }),
 				evicts, Again(40)),
 			Then(40, "calm", fine, evicts, Again(80)),
 			Then(70, "the taint goes", fine, untaint, Change("unguarded link"), Clean),
 		),
 		"the taint of a node controller that is gone does not make it stand forever": On(inService(), Rules(guardRule()),
 			lost,
-			Then(30, "back, and still tainted", fine, func(n *build.NodeWrapper) { up(30)(n); taint(n) },
+			Then(30, "back, and still tainted", fine, Edit(func(n *build.NodeWrapper) { up(30)(n); taint(n) }),
 				evicts, Again(40)),
 			Then(80, "the end", fine, Change("guardEnded link"), evicts, ended(20, 80)),
 			Then(90, "the taint goes", fine, untaint, Change("unguarded link"), Clean),
@@ -110,9 +110,9 @@ func TestEvictionGuard(t *testing.T) {
 		"a new node that was never ready costs no write": On(Fresh().Condition("Ready", "False", At(0)), Rules(guardRule()),
 			Then(1, "joining", held),
 			Then(5, "ready", fine, up(5),
-				map[string]string{linkKey: fmt.Sprintf(`{"rule":"link","released":%q}`, Stamp(5))}),
+				Annotated{linkKey: fmt.Sprintf(`{"rule":"link","released":%q}`, Stamp(5))}),
 			Then(21, "lost, by a clock that is behind", held, down(6), Change("guarded link"),
-				map[string]string{linkKey: fmt.Sprintf(`{"rule":"link","released":%q,"guardedSince":%q}`, Stamp(5), Stamp(21))},
+				Annotated{linkKey: fmt.Sprintf(`{"rule":"link","released":%q,"guardedSince":%q}`, Stamp(5), Stamp(21))},
 				Again(81)),
 		),
 		"unless pods are evicted from it": On(Fresh().Condition("Ready", "False", At(0)), Rules(guardRule()),
@@ -122,10 +122,11 @@ func TestEvictionGuard(t *testing.T) {
 		"the override ends it at once: what it has kept from eviction is evicted": On(inService(), Rules(guardRule()),
 			lost,
 			Then(30, "overridden", "link Exempt OverrideRelease",
-				func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") }, Change("guardEnded link"),
-				map[string]string{v1alpha1.OverrideAnnotation: "Release", linkKey: ended(20, 30)[linkKey]}),
+				Edit(func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") }),
+				Change("guardEnded link"),
+				Annotated{v1alpha1.OverrideAnnotation: "Release", linkKey: ended(20, 30)[linkKey]}),
 			Then(40, "the link is back", "link Exempt OverrideRelease", up(40), Change("unguarded link"),
-				map[string]string{v1alpha1.OverrideAnnotation: "Release"}),
+				Annotated{v1alpha1.OverrideAnnotation: "Release"}),
 		),
 		"an override that is there already lets none begin": On(
 			inService().Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(guardRule()),

@@ -57,21 +57,21 @@ func TestParseOverride(t *testing.T) {
 }
 
 func TestOverride(t *testing.T) {
-	set := func(value string) func(*build.NodeWrapper) {
+	set := func(value string) Edit {
 		return func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, value) }
 	}
-	lift := func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }
+	var lift Edit = func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }
 	held := Then(1, "held", "Held EvidenceMissing", Added)
 	untilThirty := ";until=2026-01-02T15:00:30Z"
 	inService := func() *build.NodeWrapper { return Old().Condition(CNI, "True", At(0)) }
 	limited := Rules(Rule().MaxUnavailable("1"))
 	onReady := Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
-		map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Forced(Reclaimed(10, 10)))})
+		Annotated{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Forced(Reclaimed(10, 10)))})
 	Play(t, map[string]Story{
 		"Release takes the taint off and keeps it off, until it is lifted": On(Fresh(), Rules(Rule()),
 			held,
 			Then(10, "set", "Exempt OverrideRelease", set("Release"), Removed,
-				map[string]string{v1alpha1.OverrideAnnotation: "Release", RecordKey: `{"rule":"cni","counted":true}`}),
+				Annotated{v1alpha1.OverrideAnnotation: "Release", RecordKey: `{"rule":"cni","counted":true}`}),
 			Then(11, "unready for another reason", "Exempt OverrideRelease", Unready(11)),
 			Then(12, "lifted", "Held EvidenceMissing", lift, Added),
 		),
@@ -84,8 +84,8 @@ func TestOverride(t *testing.T) {
 		),
 		"one that has ended is removed, also where no rule selects the node": On(
 			Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release"+untilThirty), Rules(),
-			Then(29, "one second before", "", map[string]string{v1alpha1.OverrideAnnotation: "Release" + untilThirty}),
-			Then(30, "at its end", "", Written, map[string]string{}),
+			Then(29, "one second before", "", Annotated{v1alpha1.OverrideAnnotation: "Release" + untilThirty}),
+			Then(30, "at its end", "", Written, Annotated{}),
 		),
 		"Release removes a taint that another client had added": On(
 			Fresh().Taint(Key, "kubelet", NoSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(Rule()),
@@ -124,14 +124,16 @@ func TestOverride(t *testing.T) {
 		),
 		"on a cordoned node, that is decided when it is uncordoned": On(inService(), limited,
 			onReady,
-			Then(20, "cordoned and not ready", "Held OverrideHold", func(n *build.NodeWrapper) { Unready(20)(n.Cordoned()) }),
+			Then(20, "cordoned and not ready", "Held OverrideHold",
+				Edit(func(n *build.NodeWrapper) { Unready(20)(n.Cordoned()) })),
 			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Forced(Reclaimed(10, 10))))),
-			Then(40, "uncordoned", "Exempt OverBudget", func(n *build.NodeWrapper) { n.Spec.Unschedulable = false }, Removed),
+			Then(40, "uncordoned", "Exempt OverBudget",
+				Edit(func(n *build.NodeWrapper) { n.Spec.Unschedulable = false }), Removed),
 		),
 		"a claim that had room before keeps it": On(inService(), limited,
 			Then(5, "held", "Held EvidenceMissing", Unready(5), Added),
 			Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"},
-				map[string]string{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(5, 5)))}),
+				Annotated{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(5, 5)))}),
 			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Counted(Reclaimed(5, 5))))),
 		),
 		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),

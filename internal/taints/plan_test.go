@@ -65,12 +65,12 @@ func TestAdoption(t *testing.T) {
 		),
 		"a claim whose taint a user has removed is restored": On(Fresh(), Rules(Rule()),
 			Then(1, "held", "Held EvidenceMissing", Added),
-			Then(2, "taken off", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Untaint(Key) }, Added,
+			Then(2, "taken off", "Held EvidenceMissing", Edit(func(n *build.NodeWrapper) { n.Untaint(Key) }), Added,
 				Recorded(Claimed(1))),
 		),
 		"a claim whose record a user has removed is adopted": On(Fresh(), Rules(Rule()),
 			Then(1, "held", "Held EvidenceMissing", Added),
-			Then(2, "taken off", "Held EvidenceMissing", func(n *build.NodeWrapper) { n.Unannotate(RecordKey) }, Adopted,
+			Then(2, "taken off", "Held EvidenceMissing", Edit(func(n *build.NodeWrapper) { n.Unannotate(RecordKey) }), Adopted,
 				Recorded(Foreign(Claimed(2)))),
 		),
 	})
@@ -91,10 +91,10 @@ func TestNoExecuteSaysSinceWhen(t *testing.T) {
 
 func TestEdits(t *testing.T) {
 	held := Then(1, "held", "Held EvidenceMissing", Added)
-	edited := func(taintKey, value string, effect corev1.TaintEffect) []*build.RuleWrapper {
+	edited := func(taintKey, value string, effect corev1.TaintEffect) RuleList {
 		return []*build.RuleWrapper{Rule().Generation(2).Taint(taintKey, value, effect)}
 	}
-	record := func(taint string, since int) map[string]string {
+	record := func(taint string, since int) Annotated {
 		return map[string]string{RecordKey: fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"own":true}`, taint,
 			Stamp(since))}
 	}
@@ -113,7 +113,7 @@ func TestEdits(t *testing.T) {
 		"another key, which another client has added already": On(Fresh(), Rules(Rule()),
 			held,
 			Then(5, "edited", "Held EvidenceMissing", edited("example.com/new", "pending", NoSchedule),
-				func(n *build.NodeWrapper) { n.Taint("example.com/new", "theirs", NoSchedule) }, Removed,
+				Edit(func(n *build.NodeWrapper) { n.Taint("example.com/new", "theirs", NoSchedule) }), Removed,
 				Tainted{"example.com/new=theirs:NoSchedule"}),
 		),
 		"another key, while the operator was down, and the node is ready meanwhile": On(Fresh(), Rules(Rule()),
@@ -132,8 +132,8 @@ func TestEdits(t *testing.T) {
 }
 
 func TestLabels(t *testing.T) {
-	out := func(n *build.NodeWrapper) { n.Unlabel("pool") }
-	in := func(n *build.NodeWrapper) { n.Label("pool", "workers") }
+	var out Edit = func(n *build.NodeWrapper) { n.Unlabel("pool") }
+	var in Edit = func(n *build.NodeWrapper) { n.Label("pool", "workers") }
 	Play(t, map[string]Story{
 		"relabelled out and in while not ready": On(Fresh(), Rules(Rule()),
 			Then(1, "held", "Held EvidenceMissing", Added),
@@ -144,7 +144,8 @@ func TestLabels(t *testing.T) {
 		"relabelled from one rule to another with the same taint: it does not go": On(Fresh(),
 			Rules(Rule(), RuleOf("disk", Disk, Key).Selector("pool", "storage")),
 			Then(1, "held", "Held EvidenceMissing", Added),
-			Then(2, "relabelled", "cni, disk Held EvidenceMissing", func(n *build.NodeWrapper) { n.Label("pool", "storage") },
+			Then(2, "relabelled", "cni, disk Held EvidenceMissing",
+				Edit(func(n *build.NodeWrapper) { n.Label("pool", "storage") }),
 				Tainted{Pending}, Written),
 		),
 	})
@@ -154,7 +155,7 @@ func TestModes(t *testing.T) {
 	held := Then(1, "held", "Held EvidenceMissing", Added)
 	frozen := func() *build.RuleWrapper { return Rule().Generation(2).Evidence(v1alpha1.Requirement{Name: "future"}) }
 	elder, elders := RuleOf("disk", Disk, Key).Taint(Key, "b", NoSchedule).Created(At(-90000)), Key+"=b:NoSchedule"
-	garbage := func(n *build.NodeWrapper) { n.Annotation(RecordKey, `{"taint":"`+Pending+`","future":true} `) }
+	var garbage Edit = func(n *build.NodeWrapper) { n.Annotation(RecordKey, `{"taint":"`+Pending+`","future":true} `) }
 	Play(t, map[string]Story{
 		"deleted: claim and record go; what is not yet adopted stays": On(Fresh().Taint(Key, "kubelet", NoSchedule),
 			Rules(Rule().Deleted(At(0))),
@@ -163,16 +164,18 @@ func TestModes(t *testing.T) {
 		"invalid: what is there stays, byte for byte": On(Fresh(), Rules(Rule()),
 			held,
 			Then(2, "invalid and ready", "Held NotInForce", Rules(frozen()),
-				func(n *build.NodeWrapper) { garbage(n); Ready(2)(n) }),
-			Then(3, "relabelled", "cni", func(n *build.NodeWrapper) { n.Unlabel("pool") }, Tainted{Pending}),
-			Then(4, "an override", "cni", func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") },
+				Edit(func(n *build.NodeWrapper) { garbage(n); Ready(2)(n) })),
+			Then(3, "relabelled", "cni", Edit(func(n *build.NodeWrapper) { n.Unlabel("pool") }), Tainted{Pending}),
+			Then(4, "an override", "cni",
+				Edit(func(n *build.NodeWrapper) { n.Annotation(v1alpha1.OverrideAnnotation, "Release") }),
 				Tainted{Pending}),
 			Then(5, "fixed", "cni", Rules(Rule().Generation(3)),
-				func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }, Removed, Clean),
+				Edit(func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }), Removed, Clean),
 		),
 		"invalid: a taint that a user has removed is not added again": On(Fresh(), Rules(Rule()),
 			held,
-			Then(2, "taken off", "Held NotInForce", Rules(frozen()), func(n *build.NodeWrapper) { n.Untaint(Key) }, Untainted),
+			Then(2, "taken off", "Held NotInForce", Rules(frozen()),
+				Edit(func(n *build.NodeWrapper) { n.Untaint(Key) }), Untainted),
 		),
 		"invalid: markers and garbage stay": On(
 			Fresh().Annotation(RecordKey, "{").Annotation(MarkerKey, "x").Annotation(OldMarker, "y"), Rules(frozen()),
@@ -182,14 +185,14 @@ func TestModes(t *testing.T) {
 			Then(1, "both hold", "disk Held EvidenceMissing, Held EvidenceMissing", Change("added disk "+elders), Added,
 				Tainted{elders}),
 			Then(2, "one invalid, the other ready", "disk Ready EvidenceHolds, Held NotInForce", Rules(elder, frozen()),
-				func(n *build.NodeWrapper) { n.Condition(Disk, "True", At(2)).Condition(CNI, "True", At(2)) },
+				Edit(func(n *build.NodeWrapper) { n.Condition(Disk, "True", At(2)).Condition(CNI, "True", At(2)) }),
 				Tainted{elders}, Written),
 		),
 		"invalid: it does not stand in the way of one that shares its taint": On(Fresh(),
 			Rules(Rule(), RuleOf("disk", Disk, Key)),
 			Then(1, "both hold", "Held EvidenceMissing, disk Held EvidenceMissing", Added, Change("added disk "+Pending)),
 			Then(2, "one invalid, and a user removes the taint", "Held NotInForce, disk Held EvidenceMissing",
-				Rules(frozen(), RuleOf("disk", Disk, Key)), func(n *build.NodeWrapper) { n.Untaint(Key) },
+				Rules(frozen(), RuleOf("disk", Disk, Key)), Edit(func(n *build.NodeWrapper) { n.Untaint(Key) }),
 				Change("added disk "+Pending)),
 		),
 		"dry-run and back: claims go, nothing is added, then they come back": On(Fresh(), Rules(Rule()),
@@ -260,12 +263,12 @@ func TestMarksOfReplacements(t *testing.T) {
 	}
 	replaces := func() *build.RuleWrapper { return Rule().Replace(60, 1, key) }
 	const held = "Held EvidenceMissing"
-	kept := map[string]string{key: "true", RecordKey: fmt.Sprintf(
+	kept := Annotated{key: "true", RecordKey: fmt.Sprintf(
 		`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"mark":"example.com/replace=true","handed":true}`, Pending,
 		Stamp(1), Stamp(61))}
 	unmarked := Recorded(fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"handed":true}`, Pending, Stamp(1),
 		Stamp(61)))
-	deleted := func(leaves map[string]string) Step {
+	deleted := func(leaves Annotated) Step {
 		return Then(100, "deleted", "cni", Rules(replaces().Deleted(At(100))), Removed, leaves)
 	}
 	own := func() *build.NodeWrapper { return marked("true", key, key+"=true") }
@@ -276,7 +279,7 @@ func TestMarksOfReplacements(t *testing.T) {
 		"the node is ready, but not for long enough": On(own(), Rules(replaces().ReadySeconds(30)),
 			Then(99, "ready", "Held ReadyWindow", Ready(99), Again(129), unmarked)),
 		"the node is in maintenance": On(own().Annotation(v1alpha1.MaintenanceAnnotation, "disk"), Rules(replaces()),
-			Then(99, "seen", held, map[string]string{RecordKey: unmarked[RecordKey],
+			Then(99, "seen", held, Annotated{RecordKey: unmarked[RecordKey],
 				v1alpha1.MaintenanceAnnotation: "disk"})),
 		"action: Keep":        On(own(), Rules(Rule().Timeout(60, 0, "Keep")), Then(99, "seen", held, unmarked)),
 		"another annotation":  On(own(), Rules(Rule().Replace(60, 1, "example.com/other")), Then(99, "seen", held, unmarked)),
@@ -301,7 +304,7 @@ func TestSharedTaint(t *testing.T) {
 		return RuleOf("gpu", "example.com/GPU", Key).Taint(Key, value, NoSchedule)
 	}
 	b, c := Key+"=b:NoSchedule", Key+"=c:NoSchedule"
-	diskReady := func(s int) func(n *build.NodeWrapper) {
+	diskReady := func(s int) Edit {
 		return func(n *build.NodeWrapper) { n.Condition(Disk, "True", At(s)) }
 	}
 	both := Then(2, "both hold", "Held EvidenceMissing, disk Held EvidenceMissing", Written)
@@ -395,7 +398,7 @@ func TestThreeRulesWithThreeTaintsAreOnePatch(t *testing.T) {
 	rules := []*build.RuleWrapper{Rule(), RuleOf("disk", Disk, diskKey),
 		RuleOf("gpu", "example.com/GPU", "readiness.k8s.io/gpu")}
 	gpuPending := "readiness.k8s.io/gpu=pending:NoSchedule"
-	all := func(status corev1.ConditionStatus, s int) func(n *build.NodeWrapper) {
+	all := func(status corev1.ConditionStatus, s int) Edit {
 		return func(n *build.NodeWrapper) {
 			n.Condition(CNI, status, At(s)).Condition(Disk, status, At(s)).Condition("example.com/GPU", status, At(s))
 		}

@@ -32,8 +32,8 @@ func TestSweep(t *testing.T) {
 		return bystander().Taint("example.com/gone", "x", NoSchedule).Annotation(goneKey, goneRecord)
 	}
 	const is = "Ready EvidenceHolds"
-	mine := func(more ...string) map[string]string {
-		out := map[string]string{"mine": "x", RecordKey: Released(1)}
+	mine := func(more ...string) Annotated {
+		out := Annotated{"mine": "x", RecordKey: Released(1)}
 		for i := 0; i+1 < len(more); i += 2 {
 			out[more[i]] = more[i+1]
 		}
@@ -99,7 +99,7 @@ func TestSweep(t *testing.T) {
 			Fresh().Annotation(goneMarker, IsMarked), Rules(),
 			Then(1, "gone", "", Gone{"u-gone"}),
 			Then(599, "created again", "Ready BootstrapCompleted", Rules(Rule().BootstrapOnly()),
-				map[string]string{MarkerKey: IsMarked}),
+				Annotated{MarkerKey: IsMarked}),
 		),
 		"a marker of a rule that is not known to be gone stays": On(
 			bystander().Annotation(goneMarker, `{"rule-name":"cni"}`), Rules(Rule()),
@@ -107,7 +107,7 @@ func TestSweep(t *testing.T) {
 		),
 		"a marker of a rule that was re-created becomes the new one's: the fleet is not gated again": On(
 			Fresh().Annotation(goneMarker, IsMarked), Rules(Rule().BootstrapOnly()),
-			Then(1, "gone", "Ready BootstrapCompleted", Gone{"u-gone"}, map[string]string{MarkerKey: IsMarked}),
+			Then(1, "gone", "Ready BootstrapCompleted", Gone{"u-gone"}, Annotated{MarkerKey: IsMarked}),
 		),
 		"the older form, by name, is the new rule's as it is": On(Fresh().Annotation(OldMarker, IsMarked),
 			Rules(Rule().BootstrapOnly()),
@@ -116,7 +116,7 @@ func TestSweep(t *testing.T) {
 		"a marker whose value does not say whose it is goes": On(Fresh().Annotation(goneMarker, "true"),
 			Rules(Rule().BootstrapOnly()),
 			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Added,
-				map[string]string{RecordKey: Claimed(1), goneMarker: "true"}),
+				Annotated{RecordKey: Claimed(1), goneMarker: "true"}),
 			Then(600, "over", "Held EvidenceMissing", Recorded(Claimed(1))),
 		),
 		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": On(Fresh().
@@ -152,9 +152,9 @@ func TestSweepInTheOwnGroup(t *testing.T) {
 			Fresh().Annotation(goneMarker, "{}").Annotation(theirs, "{}").Annotation(ours, "{}"),
 			Rules(Rule().BootstrapOnly()),
 			Then(1, "not ready", "Held EvidenceMissing", Added, Gone{"u-gone"},
-				map[string]string{goneMarker: "{}", theirs: "{}", ours: "{}", RecordKey: Claimed(1)}),
+				Annotated{goneMarker: "{}", theirs: "{}", ours: "{}", RecordKey: Claimed(1)}),
 			Then(600, "ten minutes later", "Held EvidenceMissing",
-				map[string]string{goneMarker: "{}", theirs: "{}", RecordKey: Claimed(1)}),
+				Annotated{goneMarker: "{}", theirs: "{}", RecordKey: Claimed(1)}),
 		),
 	})
 }

@@ -21,29 +21,37 @@ import (
 type Step struct {
 	tells string
 	at    int // seconds after the start
-	node  func(n *build.NodeWrapper)
-	Rules []*build.RuleWrapper // instead of those before
+	node  Edit
+	Rules RuleList // instead of those before
 	gone,
 	refuse []string // from now on; an empty list ends it
 	restart bool // the process starts over before the step
 
-	taints      []string          // all of them
-	states      []string          // of all rules
-	changes     []string          // of the patch; none: there must be no patch, but for records
-	annotations map[string]string // all of them, where given
-	Recheck     int               // seconds after the start, 0: none, or do not care: -1
-	quiet       bool              // there must be no patch
+	taints      Tainted   // all of them
+	states      []string  // of all rules
+	changes     Changes   // of the patch; none: there must be no patch, but for records
+	annotations Annotated // all of them, where given
+	Recheck     int       // seconds after the start, 0: none, or do not care: -1
+	quiet       bool      // there must be no patch
 }
 
-// What a step may say besides its time, its name, and the states of all rules. A step that says nothing about the patch
-// must not write one.
+// Part is what a step may say besides its time, its name, and the states of all rules. A step that says nothing about
+// the patch must not write one.
+type Part interface{ in(s *Step) }
+
 type (
+	// Edit is what happens to the node before the step.
+	Edit func(*build.NodeWrapper)
+	// RuleList are the rules from now on.
+	RuleList []*build.RuleWrapper
 	// Change is a change of the patch.
 	Change string
 	// Changes are all changes of the patch.
 	Changes []string
 	// Tainted are all taints of the node; by default the one of the rule "cni", if that holds the node.
 	Tainted []string
+	// Annotated are all annotations of the node.
+	Annotated map[string]string
 	// Gone are references to rules that are known to be gone from now on.
 	Gone []string
 	// Refuse are names of rules whose limit is used up from now on.
@@ -53,6 +61,21 @@ type (
 	// Word is one of the words below.
 	Word int
 )
+
+func (e Edit) in(s *Step)      { s.node = e }
+func (r RuleList) in(s *Step)  { s.Rules = r }
+func (c Change) in(s *Step)    { s.changes, s.quiet = append(s.changes, string(c)), false }
+func (c Changes) in(s *Step)   { s.changes, s.quiet = c, false }
+func (t Tainted) in(s *Step)   { s.taints = t }
+func (a Annotated) in(s *Step) { s.annotations, s.quiet = a, false }
+func (g Gone) in(s *Step)      { s.gone = g }
+func (r Refuse) in(s *Step)    { s.refuse = r }
+func (a Again) in(s *Step)     { s.Recheck = int(a) }
+
+func (w Word) in(s *Step) {
+	s.restart = s.restart || w == Restarted
+	s.quiet = w == Quiet || w != Written && s.quiet
+}
 
 // The words of a step.
 const (
@@ -73,18 +96,18 @@ const (
 // A node without taints, and one without annotations.
 var (
 	Untainted = Tainted(nil)
-	Clean     = map[string]string{} // no annotation is left
+	Clean     = Annotated{} // no annotation is left
 )
 
 // Recorded is the annotations of a node that has this record only.
-func Recorded(record string) map[string]string { return map[string]string{RecordKey: record} }
+func Recorded(record string) Annotated { return Annotated{RecordKey: record} }
 
 // Rules are the rules of a story or a step.
-func Rules(r ...*build.RuleWrapper) []*build.RuleWrapper { return r }
+func Rules(r ...*build.RuleWrapper) RuleList { return r }
 
 // Then is a step: when, what happened, what all rules say afterwards ("State Reason" of the rule "cni", or with the
 // rule's name before it), and the rest in any order.
-func Then(at int, tells, states string, more ...any) Step {
+func Then(at int, tells, states string, more ...Part) Step {
 	s := Step{at: at, tells: tells, quiet: true}
 	if states != "" {
 		s.states = strings.Split(states, ", ")
@@ -98,44 +121,20 @@ func Then(at int, tells, states string, more ...any) Step {
 		}
 	}
 	for _, m := range more {
-		switch m := m.(type) {
-		case func(*build.NodeWrapper):
-			s.node = m
-		case []*build.RuleWrapper:
-			s.Rules = m
-		case Change:
-			s.changes, s.quiet = append(s.changes, string(m)), false
-		case Changes:
-			s.changes, s.quiet = m, false
-		case Tainted:
-			s.taints = m
-		case map[string]string:
-			s.annotations, s.quiet = m, false
-		case Gone:
-			s.gone = m
-		case Refuse:
-			s.refuse = m
-		case Again:
-			s.Recheck = int(m)
-		case Word:
-			s.restart = s.restart || m == Restarted
-			s.quiet = m == Quiet || m != Written && s.quiet
-		default:
-			panic(fmt.Sprintf("%s: a step cannot say %#v", tells, m))
-		}
+		m.in(&s)
 	}
 	return s
 }
 
 // Story plays steps, one after the other, with one node.
 type Story struct {
-	rules []*build.RuleWrapper
+	rules RuleList
 	node  *build.NodeWrapper
 	steps []Step
 }
 
 // On is the story of a node under rules.
-func On(node *build.NodeWrapper, rules []*build.RuleWrapper, steps ...Step) Story {
+func On(node *build.NodeWrapper, rules RuleList, steps ...Step) Story {
 	return Story{rules: rules, node: node, steps: steps}
 }
 
@@ -179,13 +178,13 @@ func (w *World) step(name string, s Step, node *corev1.Node) *corev1.Node {
 			w.t.Errorf("%s: %s (-want +got):\n%s", name, what, diff)
 		}
 	}
-	check("taints", s.taints, Formatted(after))
+	check("taints", s.taints, Tainted(Formatted(after)))
 	check("states", s.states, states(decisions))
-	check("changes", s.changes, changesOf(out))
+	check("changes", s.changes, Changes(changesOf(out)))
 	if s.annotations != nil {
-		have := after.Annotations
+		have := Annotated(after.Annotations)
 		if have == nil {
-			have = map[string]string{}
+			have = Clean
 		}
 		check("annotations", s.annotations, have)
 	}

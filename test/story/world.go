@@ -49,12 +49,12 @@ const (
 )
 
 // Ready reports the CNI's condition as True.
-func Ready(seconds int) func(*build.NodeWrapper) {
+func Ready(seconds int) Edit {
 	return func(n *build.NodeWrapper) { n.Condition(CNI, "True", At(seconds)) }
 }
 
 // Unready reports the CNI's condition as False.
-func Unready(seconds int) func(*build.NodeWrapper) {
+func Unready(seconds int) Edit {
 	return func(n *build.NodeWrapper) { n.Condition(CNI, "False", At(seconds)) }
 }
 

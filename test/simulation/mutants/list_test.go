@@ -203,8 +203,8 @@ var mutants = []mutant{
 	{"the NodeClaim that a node names is believed", `if claim.GetUID() != owner.UID || !claims(claim, node) {`,
 		`if !MUTANT && (claim.GetUID() != owner.UID || !claims(claim, node)) {`, "replaces"},
 	{"NodeClaims are deleted through the cache's client",
-		`Live: env.Live, Fleet`,
-		`Live: map[bool]client.Client{false: env.Live, true: env.Client}[MUTANT], Fleet`,
+		`Handover{Client: env.Client, Live: env.Live`,
+		`Handover{Client: env.Client, Live: map[bool]client.Client{false: env.Live, true: env.Client}[MUTANT]`,
 		"watched"},
 	{"starts are counted before they are recorded", `	return r.write(ctx, p, outcome)
 }`, `	if MUTANT {
