@@ -42,9 +42,9 @@ func (s *NodeReadinessRuleSpec) UnreadyWindow() time.Duration {
 	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).UnreadySeconds) * time.Second
 }
 
-// MinimumHold is for how long from its creation a node is held in any case.
-func (s *NodeReadinessRuleSpec) MinimumHold() time.Duration {
-	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).MinimumHoldSeconds) * time.Second
+// MinHold is for how long from its creation a node is held in any case.
+func (s *NodeReadinessRuleSpec) MinHold() time.Duration {
+	return time.Duration(ptr.Deref(s.Stabilization, Stabilization{}).MinHoldSeconds) * time.Second
 }
 
 // After is for how long a node may be held; 0 means for ever.

@@ -86,12 +86,12 @@ type HealthCheck struct {
 	// +kubebuilder:validation:Maximum=60
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// cacheSeconds runs the check in the background at this interval, and answers requests from its last result. With
-	// 0, the default, the check runs for each request.
+	// periodSeconds is how often the check runs in the background. Requests are answered from its last result. With 0,
+	// the default, the check runs for each request.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
-	CacheSeconds int32 `json:"cacheSeconds,omitempty"`
+	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
 	// disk are the parameters of disk_pressure.
 	// +optional
@@ -128,17 +128,17 @@ type DiskCheck struct {
 	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="must be an absolute path, such as /var/lib/kubelet"
 	Paths []string `json:"paths,omitempty"`
 
-	// minimumFreePercent is how many percent of the bytes must be free. Default 10.
+	// minFreePercent is how many percent of the bytes must be free. Default 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=99
-	MinimumFreePercent *int32 `json:"minimumFreePercent,omitempty"`
+	MinFreePercent *int32 `json:"minFreePercent,omitempty"`
 
-	// minimumFreeInodesPercent is how many percent of the inodes must be free. Default 5.
+	// minFreeInodesPercent is how many percent of the inodes must be free. Default 5.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=99
-	MinimumFreeInodesPercent *int32 `json:"minimumFreeInodesPercent,omitempty"`
+	MinFreeInodesPercent *int32 `json:"minFreeInodesPercent,omitempty"`
 }
 
 // NetworkCheck is what must be reachable.
@@ -180,7 +180,7 @@ type FilesystemCheck struct {
 
 	// writeTest: true also writes a few bytes to a temporary file in each directory that kubelet and the container
 	// runtime need. This finds filesystems that fail without turning read-only. The check writes at most once in
-	// cacheSeconds, or in 30 seconds if that is 0. A directory that is full, or that the agent may not write to, is
+	// periodSeconds, or in 30 seconds if that is 0. A directory that is full, or that the agent may not write to, is
 	// reported and does not fail the check. The agents need the chart value agent.writeTest. Default false.
 	// +optional
 	WriteTest bool `json:"writeTest,omitempty"`
@@ -290,12 +290,12 @@ type HTTPGetAction struct {
 	// +kubebuilder:validation:MaxLength=253
 	ServerName string `json:"serverName,omitempty"`
 
-	// headers are sent with the request. At most 16.
+	// httpHeaders are sent with the request. At most 16.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
-	Headers []HTTPHeader `json:"headers,omitempty"`
+	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty"`
 
 	// expectedStatuses are the status codes that mean success: a code ("204"), a class ("2xx") or a range
 	// ("200-299"). Default 2xx. At most 16.

@@ -285,11 +285,11 @@ type Stabilization struct {
 	// +kubebuilder:validation:Maximum=86400
 	UnreadySeconds int32 `json:"unreadySeconds,omitempty"`
 
-	// minimumHoldSeconds is how long a new node is held at least, from its creation. Default 0.
+	// minHoldSeconds is how long a new node is held at least, from its creation. Default 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
-	MinimumHoldSeconds int32 `json:"minimumHoldSeconds,omitempty"`
+	MinHoldSeconds int32 `json:"minHoldSeconds,omitempty"`
 }
 
 // Timeout says what happens to a node that is held too long. The clock runs from the moment the taint was put

@@ -65,10 +65,10 @@ type ReplaceAnnotation struct {
 
 // ReplacementStatus is which nodes a rule has handed over for replacement. The limits count by it.
 type ReplacementStatus struct {
-	// readyAt is when a node last became ready and ended a row of replacements. Earlier replacements no longer count in
-	// the row.
+	// lastReadyTime is when a node last became ready and ended a row of replacements. Earlier replacements no longer
+	// count in the row.
 	// +optional
-	ReadyAt *metav1.Time `json:"readyAt,omitempty"`
+	LastReadyTime *metav1.Time `json:"lastReadyTime,omitempty"`
 
 	// last are the last nodes that the rule has handed over, or was about to, with the newest at the end. At most 20.
 	// +optional

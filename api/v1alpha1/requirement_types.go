@@ -81,11 +81,12 @@ type PodsRequirement struct {
 	MinReady *int32 `json:"minReady,omitempty"`
 
 	// minReadySeconds is how long a pod must have been ready before it counts. Default 0, or 10 for a pod with a
-	// container that has no readiness probe, which is "ready" as soon as it has started. An annotation counts at once.
+	// container that has no readiness probe, which is "ready" as soon as it has started. 0 counts such a pod at once, too.
+	// An annotation counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
-	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 
 	// readyWhen says what makes a pod ready: PodReady (the default: all its containers and its Ready condition),
 	// Annotation, or PodReadyOrAnnotation.
@@ -132,11 +133,11 @@ type CSIDriverRequirement struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// minimumAllocatable is how many volumes the driver must at least be able to attach. Not checked by default.
+	// minAllocatable is how many volumes the driver must at least be able to attach. Not checked by default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
-	MinimumAllocatable *int32 `json:"minimumAllocatable,omitempty"`
+	MinAllocatable *int32 `json:"minAllocatable,omitempty"`
 }
 
 // ResourceRequirement requires a quantity of a resource in the node's status.allocatable.
@@ -147,7 +148,7 @@ type ResourceRequirement struct {
 	// +kubebuilder:validation:MaxLength=317
 	Name string `json:"name"`
 
-	// minimum is the least quantity.
+	// min is the least quantity.
 	// ---
 	// Kubernetes 1.32 and 1.33 take this string to be as long as a whole request. They accept the CRD only with this form
 	// of the validation, and with at most 31 requirements.
@@ -156,7 +157,7 @@ type ResourceRequirement struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="type(self) in [int] || isQuantity(self)",message="must be a quantity, such as 1 or 4Gi"
-	Minimum resource.Quantity `json:"minimum"`
+	Min resource.Quantity `json:"min"`
 }
 
 // DevicesRequirement requires devices in the node's ResourceSlices. The devices of the newest generation of each pool
@@ -169,11 +170,11 @@ type DevicesRequirement struct {
 	// +kubebuilder:validation:MaxLength=63
 	Driver string `json:"driver"`
 
-	// minimum is how many devices there must at least be.
+	// min is how many devices there must at least be.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
-	Minimum int32 `json:"minimum"`
+	Min int32 `json:"min"`
 }
 
 // CELRequirement requires an expression to be true.

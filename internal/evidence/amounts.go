@@ -29,8 +29,8 @@ func (*Resource) Origin() Origin { return OnNode }
 
 func (q *Resource) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	have, known := f.Node.Status.Allocatable[corev1.ResourceName(q.Name)]
-	return f.undated(known && have.Cmp(q.Minimum) >= 0, !known, now),
-		&amountFound{"resource " + q.Name, "allocatable", have.String(), q.Minimum.String(), known}
+	return f.undated(known && have.Cmp(q.Min) >= 0, !known, now),
+		&amountFound{"resource " + q.Name, "allocatable", have.String(), q.Min.String(), known}
 }
 
 // Devices is a requirement of a number of devices of a DRA driver.
@@ -48,8 +48,8 @@ func (*Devices) Origin() Origin { return Elsewhere }
 
 func (q *Devices) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	have, known := f.Gathered.Devices[q.Driver]
-	return f.undated(known && have >= int64(q.Minimum), !known, now),
-		&amountFound{"devices of driver " + q.Driver, "published", strconv.FormatInt(have, 10), strconv.Itoa(int(q.Minimum)),
+	return f.undated(known && have >= int64(q.Min), !known, now),
+		&amountFound{"devices of driver " + q.Driver, "published", strconv.FormatInt(have, 10), strconv.Itoa(int(q.Min)),
 			known}
 }
 

@@ -41,7 +41,7 @@ func (q *CSIDriver) judge(f *Facts, now time.Time) (condition.Judgement, finding
 	return f.undated(enough, out.driver == nil, now), out
 }
 
-func (q *CSIDriver) minimum() int32 { return ptr.Deref(q.MinimumAllocatable, 0) }
+func (q *CSIDriver) minimum() int32 { return ptr.Deref(q.MinAllocatable, 0) }
 
 // volumes returns the number of volumes that a driver can attach. A driver that does not report one has no limit.
 func volumes(d *storagev1.CSINodeDriver) int32 {

@@ -241,8 +241,8 @@ func unreadyContainer(pod *corev1.Pod) string {
 }
 
 func (p *Pods) readySeconds(pod *corev1.Pod) time.Duration {
-	if p.MinReadySeconds > 0 {
-		return time.Duration(p.MinReadySeconds) * time.Second
+	if p.MinReadySeconds != nil {
+		return time.Duration(*p.MinReadySeconds) * time.Second
 	}
 	if probeless(pod) != "" {
 		return probelessReadySeconds * time.Second

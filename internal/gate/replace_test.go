@@ -201,7 +201,7 @@ func annotation(key, value string) func(*build.NodeWrapper) *build.NodeWrapper {
 func replaced(generation int64, readyAt int, minutes ...int) *v1alpha1.ReplacementStatus {
 	s := &v1alpha1.ReplacementStatus{}
 	if readyAt != 0 {
-		s.ReadyAt = new(metav1.NewTime(now.Add(time.Duration(readyAt) * time.Minute)))
+		s.LastReadyTime = new(metav1.NewTime(now.Add(time.Duration(readyAt) * time.Minute)))
 	}
 	for i, m := range minutes {
 		s.Last = append(s.Last, v1alpha1.Replacement{NodeUID: types.UID(fmt.Sprint("n", i)), Generation: generation,

@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 	// resource requires what has no time, fresh what is reported again and again.
 	resource := func() *build.RuleWrapper {
 		r := rule().Evidence(v1alpha1.Requirement{Name: "gpus",
-			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: apiresource.MustParse("1")}})
+			Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Min: apiresource.MustParse("1")}})
 		r.Spec.Conditions = nil
 		return r
 	}

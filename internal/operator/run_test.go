@@ -83,12 +83,12 @@ func TestTheMetricsOfStartsBeginAtZero(t *testing.T) {
 	for _, c := range []struct{ is, was string }{{"example.com/A", "example.com/B"}, {"example.com/B", "example.com/A"}} {
 		told(rule(c.is))
 		got := series()
-		for _, name := range append(steady, "blocked_seconds_total condition/"+c.is) {
+		for _, name := range append(steady, "blocked_seconds_total "+c.is) {
 			if got["node_readiness_"+name] != 1 {
 				t.Errorf("with %s: no series %s", c.is, name)
 			}
 		}
-		if got["node_readiness_blocked_seconds_total condition/"+c.was] != 0 {
+		if got["node_readiness_blocked_seconds_total "+c.was] != 0 {
 			t.Errorf("with %s: there is a series of %s", c.is, c.was)
 		}
 	}

@@ -112,8 +112,12 @@ func TestPods(t *testing.T) {
 			says: "pod a has not been ready for long enough"},
 		"but after ten seconds": {require: usual, pods: []*corev1.Pod{initPod("a", start.Add(-10*time.Second), unprobed)},
 			ready: true, since: start},
-		"minReadySeconds, a second before": {require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 30 }),
-			pods: []*corev1.Pod{initPod("a", start.Add(-29*time.Second))}, recheck: start.Add(time.Second)},
+		"0 seconds are not the default": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = new(int32(0)) }),
+			pods:    []*corev1.Pod{initPod("a", start, unprobed)}, ready: true, since: start},
+		"minReadySeconds, a second before": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = new(int32(30)) }),
+			pods:    []*corev1.Pod{initPod("a", start.Add(-29*time.Second))}, recheck: start.Add(time.Second)},
 		"two are there, since the second was": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
 			pods:    []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
@@ -193,7 +197,7 @@ func TestWarnsOfPodsWithoutReadinessProbe(t *testing.T) {
 		"without": {pod: initPod("a", start, unprobed),
 			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 10s after its " +
 				"start, even if it does not work"},
-		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = 3 },
+		"without, and with a time of its own": {edit: func(p *v1alpha1.PodsRequirement) { p.MinReadySeconds = new(int32(3)) },
 			pod: initPod("a", start, unprobed),
 			want: "requirement init: container init of its pods has no readiness probe, so it counts as ready 3s after its " +
 				"start, even if it does not work"},
@@ -239,10 +243,10 @@ func TestNodeOf(t *testing.T) {
 func TestCSIDriversAndDevices(t *testing.T) {
 	driver := func(name string, least *int32) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "it", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name,
-			MinimumAllocatable: least}}
+			MinAllocatable: least}}
 	}
 	devices := func(name string) v1alpha1.Requirement {
-		return v1alpha1.Requirement{Name: "it", Devices: &v1alpha1.DevicesRequirement{Driver: name, Minimum: 2}}
+		return v1alpha1.Requirement{Name: "it", Devices: &v1alpha1.DevicesRequirement{Driver: name, Min: 2}}
 	}
 	node := &storagev1.CSINode{}
 	node.Spec.Drivers = []storagev1.CSINodeDriver{

@@ -26,7 +26,7 @@ func TestRequirements(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	gpus := func(least string) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
-			Minimum: resource.MustParse(least)}}
+			Min: resource.MustParse(least)}}
 	}
 	expr := func(text string) v1alpha1.Requirement {
 		return v1alpha1.Requirement{Name: "kernel", CEL: &v1alpha1.CELRequirement{Expression: text}}
@@ -52,7 +52,7 @@ func TestRequirements(t *testing.T) {
 			message: "resource nvidia.com/gpu: 4 allocatable, must be at least 8"},
 		"a resource that is not there": {
 			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x",
-				Minimum: resource.MustParse("1")}},
+				Min: resource.MustParse("1")}},
 			message: "resource example.com/x: none is allocatable, must be at least 1"},
 		"a true expression": {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true,
 			message: "expression kernel is true"},

@@ -77,7 +77,7 @@ func AllowanceOf(spec *v1alpha1.Replace, status *v1alpha1.ReplacementStatus, gen
 func inARow(status *v1alpha1.ReplacementStatus, generation int64, node types.UID) int {
 	n := 0
 	for i := range status.Last {
-		if r := &status.Last[i]; r.NodeUID != node && r.Generation == generation && !r.Time.Before(status.ReadyAt) {
+		if r := &status.Last[i]; r.NodeUID != node && r.Generation == generation && !r.Time.Before(status.LastReadyTime) {
 			n++
 		}
 	}
@@ -110,7 +110,7 @@ func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyA
 		return out
 	}
 	ready := out.DeepCopy()
-	ready.ReadyAt = new(metav1.NewTime(readyAt))
+	ready.LastReadyTime = new(metav1.NewTime(readyAt))
 	if inARow(ready, generation, "") < inARow(out, generation, "") {
 		return ready
 	}

@@ -167,7 +167,7 @@ func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
 }
 
 func (v *validator) times(spec *v1alpha1.NodeReadinessRuleSpec) {
-	if s := spec.Stabilization; s != nil && min(s.ReadySeconds, s.UnreadySeconds, s.MinimumHoldSeconds) < 0 {
+	if s := spec.Stabilization; s != nil && min(s.ReadySeconds, s.UnreadySeconds, s.MinHoldSeconds) < 0 {
 		v.Invalid("spec.stabilization", "must not be negative")
 	}
 	t := spec.Timeout

@@ -133,7 +133,7 @@ func TestEvidenceThatCannotBeReadIsAProblemUntilItCan(t *testing.T) {
 			"daemonsets is forbidden", true, "kube-system must be in the chart value daemonSetNamespaces"},
 		// Kubernetes 1.33 answers like this.
 		"an API server that is too old": {compiled(v1alpha1.Requirement{
-			Devices: &v1alpha1.DevicesRequirement{Driver: "gpu", Minimum: 1}}), "resourceslices",
+			Devices: &v1alpha1.DevicesRequirement{Driver: "gpu", Min: 1}}), "resourceslices",
 			&apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure,
 				Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound}},
 			"the API server does not serve ResourceSlices of resource.k8s.io/v1, which need Kubernetes 1.34", false, ""},

@@ -202,7 +202,7 @@ var _ = Describe("The sources of evidence", func() {
 			Pool:    resourcev1.ResourcePool{Name: "n1", Generation: 1, ResourceSliceCount: 1},
 			Devices: []resourcev1.Device{{Name: "gpu-0"}, {Name: "gpu-1"}}}
 		set := setOf(v1alpha1.Requirement{CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-			v1alpha1.Requirement{Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 2}})
+			v1alpha1.Requirement{Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Min: 2}})
 		s, h := start(ctx, server.Config(), set)
 		Eventually(func() *ruleset.Problem { return s.Unavailable(set.All()[0]) }).Should(BeNil())
 		Expect(gathered(s, set, "n1").CSINode).To(BeNil())

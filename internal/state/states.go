@@ -23,7 +23,7 @@ import (
 //	     │ New │                                         │ Held │   │ reboot, with rearmOn
 //	     └─────┘                                         └──────┘   │ (from every state, if the operator saw it)
 //	        │ ready for readySeconds,                     │ ▲  │  ───┘
-//	        │ older than minimumHoldSeconds               │ │  │ timeout, with action: Release
+//	        │ older than minHoldSeconds               │ │  │ timeout, with action: Release
 //	        │   ┌─────────────────────────────────────────┘ │  └──────────────┐
 //	        ▼   ▼   ready for readySeconds                  │                 ▼
 //	     ┌────────────┐  not ready for unreadySeconds,      │            ┌──────────┐
@@ -320,10 +320,10 @@ func (n *subject) holds() answer {
 	}
 	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
 	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
-	if n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {
+	if n.State.Released || n.Rule.Spec.MinHold() <= 0 {
 		return answer{ok, until}
 	}
-	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
+	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinHold())
 	return answer{ok && !n.Now.Before(old), n.sooner(until, old)}
 }
 

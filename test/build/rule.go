@@ -165,9 +165,9 @@ func (r *RuleWrapper) UnreadySeconds(n int32) *RuleWrapper {
 	return r
 }
 
-// MinimumHoldSeconds is for how long a node is held in any case.
-func (r *RuleWrapper) MinimumHoldSeconds(n int32) *RuleWrapper {
-	r.stabilization().MinimumHoldSeconds = n
+// MinHoldSeconds is for how long a node is held in any case.
+func (r *RuleWrapper) MinHoldSeconds(n int32) *RuleWrapper {
+	r.stabilization().MinHoldSeconds = n
 	return r
 }
 

@@ -35,7 +35,7 @@ spec:
     - {name: kubelet, timeoutSeconds: 5} # a busy machine is slow to answer
     - {name: container_runtime, timeoutSeconds: 5}
     - {name: filesystem_ro, timeoutSeconds: 5}
-    - {name: disk_pressure, timeoutSeconds: 5, disk: {paths: [/var/lib/small], minimumFreePercent: 10}}
+    - {name: disk_pressure, timeoutSeconds: 5, disk: {paths: [/var/lib/small], minFreePercent: 10}}
     - {name: network, timeoutSeconds: 5, network: {resolve: [service.test], defaultGateway: true}}
 `
 

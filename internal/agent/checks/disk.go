@@ -17,9 +17,9 @@ import (
 
 // Defaults of disk_pressure.
 const (
-	DefaultDiskPath                 = "/var/lib/kubelet"
-	DefaultMinimumFreePercent       = 10
-	DefaultMinimumFreeInodesPercent = 5
+	DefaultDiskPath             = "/var/lib/kubelet"
+	DefaultMinFreePercent       = 10
+	DefaultMinFreeInodesPercent = 5
 )
 
 // usage is how full a filesystem is. A total of 0 means that the filesystem does not count them.
@@ -36,8 +36,8 @@ func DiskPressure(env Environment, params *v1alpha1.DiskCheck) Check {
 	if len(paths) == 0 {
 		paths = []string{DefaultDiskPath}
 	}
-	minBytes := ptr.Deref(params.MinimumFreePercent, DefaultMinimumFreePercent)
-	minInodes := ptr.Deref(params.MinimumFreeInodesPercent, DefaultMinimumFreeInodesPercent)
+	minBytes := ptr.Deref(params.MinFreePercent, DefaultMinFreePercent)
+	minInodes := ptr.Deref(params.MinFreeInodesPercent, DefaultMinFreeInodesPercent)
 	memory := cmp.Or(env.Mounts, &Mounts{})
 	return Check{Name: NameDiskPressure, Run: func(context.Context) Result {
 		results := make([]Result, len(paths))

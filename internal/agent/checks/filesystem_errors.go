@@ -69,7 +69,7 @@ var writePaths = []string{
 	"/var/lib/kubelet", "/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker", "/var/lib/rancher",
 }
 
-// writePeriod is the minimum time between two writes if the rule has no cacheSeconds.
+// writePeriod is the minimum time between two writes if the rule has no periodSeconds.
 const writePeriod = 30 * time.Second
 
 // writeTimeout is how long the check may run by default if it writes: a busy disk needs more than a second to sync.

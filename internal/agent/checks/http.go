@@ -55,7 +55,7 @@ func HTTP(name string, a *v1alpha1.HTTPGetAction, dialer *net.Dialer) (Check, er
 		ServerName:         a.ServerName,
 	}, dialer)
 	header := http.Header{}
-	for _, h := range a.Headers {
+	for _, h := range a.HTTPHeaders {
 		header.Add(h.Name, h.Value)
 	}
 	return Check{Name: name, Run: func(ctx context.Context) Result {

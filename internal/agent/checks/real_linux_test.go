@@ -114,7 +114,7 @@ func TestDiskPressureOfAFilesystemThatIsUnmounted(t *testing.T) {
 	env := Environment{HostRoot: root, Mounts: &Mounts{}}
 	check := func() Check {
 		c, err := FromSpec(&v1alpha1.HealthCheck{Name: NameDiskPressure, Disk: &v1alpha1.DiskCheck{
-			Paths: []string{"/data/volumes/"}, MinimumFreePercent: new(int32(0)), MinimumFreeInodesPercent: new(int32(0))}},
+			Paths: []string{"/data/volumes/"}, MinFreePercent: new(int32(0)), MinFreeInodesPercent: new(int32(0))}},
 			env, nil)
 		must(t, err)
 		return c

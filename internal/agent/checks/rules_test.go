@@ -82,7 +82,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 	none := int32(0)
 	disk := func(path string) v1alpha1.HealthCheck {
 		return v1alpha1.HealthCheck{Name: "disk_pressure", Disk: &v1alpha1.DiskCheck{Paths: []string{path},
-			MinimumFreePercent: &none, MinimumFreeInodesPercent: &none}}
+			MinFreePercent: &none, MinFreeInodesPercent: &none}}
 	}
 	run := func(paths ...string) Result {
 		var rules []config.Rule
@@ -105,7 +105,7 @@ func TestTheSameCheckOfTwoRulesMustPassForBoth(t *testing.T) {
 // TestAnEditOfARuleKeepsTheResultsOfOthers: else the requests to all nodes would wait for their slow checks at once.
 func TestAnEditOfARuleKeepsTheResultsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cached := healthRule("cached", v1alpha1.HealthCheck{Name: "disk_pressure", CacheSeconds: 60})
+		cached := healthRule("cached", v1alpha1.HealthCheck{Name: "disk_pressure", PeriodSeconds: 60})
 		before, _ := ForRules(Environment{}, nil, []config.Rule{cached}, nil)
 		go before.Run(t.Context())
 		synctest.Wait()

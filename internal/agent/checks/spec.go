@@ -96,7 +96,7 @@ func FromSpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) 
 		c.Timeout = time.Duration(*spec.TimeoutSeconds) * time.Second
 	}
 	if c.Instant == nil { // a result from memory needs no cache, and has no run
-		c.Period = time.Duration(spec.CacheSeconds) * time.Second
+		c.Period = time.Duration(spec.PeriodSeconds) * time.Second
 		identity, _ := json.Marshal(spec) // strings and numbers: cannot fail
 		c.Identity = string(identity)
 	}
@@ -110,7 +110,7 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (C
 	case NameOKDRouter:
 		return OKDRouter(), nil
 	case NameFilesystem:
-		return env.OfFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.CacheSeconds)*time.Second)), nil
+		return env.OfFiles(FilesystemRO(env, spec.Filesystem, time.Duration(spec.PeriodSeconds)*time.Second)), nil
 	case NameKubelet:
 		return Kubelet(), nil
 	case NameContainerRuntime:

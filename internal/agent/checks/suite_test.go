@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 func TestWithoutTheNodesFiles(t *testing.T) {
 	want := Misconfigured("the agent does not see the node's files: --host-root is none")
 	for _, name := range builtin {
-		c, err := FromSpec(&v1alpha1.HealthCheck{Name: name, CacheSeconds: 10}, Environment{NoHostRoot: true}, nil)
+		c, err := FromSpec(&v1alpha1.HealthCheck{Name: name, PeriodSeconds: 10}, Environment{NoHostRoot: true}, nil)
 		must(t, err)
 		ofFiles := slices.Contains([]string{NameFilesystem, NameContainerRuntime, NameDiskPressure}, name)
 		if got, ok := NewRunner(c).Instant(); ok && (got.Result == want) != ofFiles || !ok && ofFiles {

@@ -11,18 +11,19 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// stabilization is the name of the evidence in metrics that stands for readySeconds and minimumHoldSeconds.
+// stabilization is the name of the evidence in metrics that stands for readySeconds and minHoldSeconds.
 const stabilization = "stabilization"
 
-// evidenceNames returns the names of a rule's evidence in metrics, in the order of a verdict's results. A rule with
-// conditionPolicy anyOf has none: no piece of its evidence blocks a node alone.
+// evidenceNames returns the names of a rule's evidence in metrics, in the order of a verdict's results. They are those of
+// node_readiness_blocked_nodes, so that one label joins the two. A rule with conditionPolicy anyOf has none: no piece of
+// its evidence blocks a node alone.
 func evidenceNames(rule *ruleset.Rule) []string {
 	if rule.Spec.AnyOf() {
 		return nil
 	}
 	names := make([]string, 0, len(rule.Spec.Conditions)+len(rule.Requirements)+1)
 	for i := range rule.Spec.Conditions {
-		names = append(names, "condition/"+rule.Spec.Conditions[i].Type)
+		names = append(names, rule.Spec.Conditions[i].Type)
 	}
 	for i := range rule.Requirements {
 		names = append(names, "requirement/"+rule.Requirements[i].Name)
@@ -146,11 +147,11 @@ func (a *account) divide(pieces []spent, from, to time.Time) {
 
 // stable returns when stabilization ends, provided that no evidence goes missing until then.
 func (a *account) stable() time.Time {
-	return a.created.Add(max(a.clear.Sub(a.created)+a.rule.Spec.ReadyWindow(), a.rule.Spec.MinimumHold()))
+	return a.created.Add(max(a.clear.Sub(a.created)+a.rule.Spec.ReadyWindow(), a.rule.Spec.MinHold()))
 }
 
 // last returns the index of the evidence that blocked last, or -1 if none did. readySeconds, which always follow, do
-// not count as the last blocker; minimumHoldSeconds do if they ended later.
+// not count as the last blocker; minHoldSeconds do if they ended later.
 func (a *account) last() int {
 	last := -1
 	for i := range max(0, len(a.evidence)-1) {
@@ -159,7 +160,7 @@ func (a *account) last() int {
 		}
 	}
 	if s := len(a.evidence) - 1; s >= 0 && a.evidence[s].blocked > 0 &&
-		(last < 0 || a.created.Add(a.rule.Spec.MinimumHold()).After(a.evidence[last].ended.Add(a.rule.Spec.ReadyWindow()))) {
+		(last < 0 || a.created.Add(a.rule.Spec.MinHold()).After(a.evidence[last].ended.Add(a.rule.Spec.ReadyWindow()))) {
 		return s
 	}
 	return last

@@ -48,7 +48,7 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 			t.Errorf("%q does not say %q", all[0], want)
 		}
 	}
-	if strings.Count(all[0], "minimumHoldSeconds") != 1 || !strings.Contains(all[1], "the rule has another taint now") {
+	if strings.Count(all[0], "minHoldSeconds") != 1 || !strings.Contains(all[1], "the rule has another taint now") {
 		t.Errorf("%q", all)
 	}
 }

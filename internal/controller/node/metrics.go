@@ -73,12 +73,12 @@ var (
 		"Starts of nodes under a rule, by whether the node was released within --startup-objective.",
 		fleet.Label{Name: "met", Values: slices.Collect(maps.Values(met))})
 	blockedSeconds = fleet.NewCounterByRule("node_readiness_blocked_seconds_total",
-		"Time for which nodes that have started waited for a piece of evidence. Counted when the start ends.",
-		fleet.Label{Name: "evidence"})
+		"Time for which nodes that have started waited for a piece of evidence: a condition's type, requirement/<name>, or "+
+			"stabilization. Counted when the start ends.", fleet.Label{Name: "condition"})
 	soleBlockerSeconds = fleet.NewCounterByRule("node_readiness_sole_blocker_seconds_total",
-		"Time for which nodes that have started waited for this piece of evidence only.", fleet.Label{Name: "evidence"})
+		"Time for which nodes that have started waited for this piece of evidence only.", fleet.Label{Name: "condition"})
 	lastBlocker = fleet.NewCounterByRule("node_readiness_last_blocker_total",
-		"Nodes that became ready, by the piece of evidence that they waited for last.", fleet.Label{Name: "evidence"})
+		"Nodes that became ready, by the piece of evidence that they waited for last.", fleet.Label{Name: "condition"})
 	reconciliationLatency = fleet.NewHistogramByRule("node_readiness_reconciliation_latency_seconds",
 		"Time from the change of the deciding evidence until the taint was added or removed. Transition times "+
 			"have a resolution of a second.",

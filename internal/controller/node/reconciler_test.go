@@ -166,7 +166,7 @@ var _ = Describe("A node under a rule", func() {
 	It("says in the status what is missing, and sees what an expression and a resource are about change", func() {
 		rule := w.createRule(build.MakeRule("gpu").Taint(taintKey, "", corev1.TaintEffectNoSchedule).
 			Evidence(v1alpha1.Requirement{Name: "it",
-				Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Minimum: resource.MustParse("2")}}))
+				Resource: &v1alpha1.ResourceRequirement{Name: "example.com/gpu", Min: resource.MustParse("2")}}))
 		before := w.createNode(build.MakeNode("a"))
 		w.reconcile("a")
 		Expect(w.material(rule).Evaluations[0].RequirementResults).To(Equal([]v1alpha1.RequirementEvaluationResult{

@@ -197,29 +197,29 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(50, s.is(pieceB, "True", 50))
 			s.at(60)
 			s.at(90)
-		}, sums{"startups ready": 1, "met true": 1, "duration": 60, "blocked condition/" + pieceA: 20,
-			"blocked condition/" + pieceB: 50, "sole condition/" + pieceB: 30, "blocked stabilization": 10,
-			"sole stabilization": 10, "last condition/" + pieceB: 1}},
+		}, sums{"startups ready": 1, "met true": 1, "duration": 60, "blocked " + pieceA: 20,
+			"blocked " + pieceB: 50, "sole " + pieceB: 30, "blocked stabilization": 10,
+			"sole stabilization": 10, "last " + pieceB: 1}},
 		"seen late, attributed by the times of the conditions": {two(), func(s *starting) {
 			s.at(3)
 			s.at(60, s.is(pieceA, "True", 40), s.is(pieceB, "True", 25))
-		}, sums{"startups ready": 1, "met true": 1, "duration": 60, "blocked condition/" + pieceA: 40,
-			"blocked condition/" + pieceB: 25, "sole condition/" + pieceA: 15, "last condition/" + pieceA: 1}},
+		}, sums{"startups ready": 1, "met true": 1, "duration": 60, "blocked " + pieceA: 40,
+			"blocked " + pieceB: 25, "sole " + pieceA: 15, "last " + pieceA: 1}},
 		"one is lost again": {two(), func(s *starting) {
 			s.at(0)
 			s.at(10, s.is(pieceA, "True", 10))
 			s.at(15, s.is(pieceA, "False", 15))
 			s.at(30, s.is(pieceB, "True", 30))
 			s.at(50, s.is(pieceA, "True", 50))
-		}, sums{"startups ready": 1, "met true": 1, "duration": 50, "blocked condition/" + pieceA: 45,
-			"blocked condition/" + pieceB: 30, "sole condition/" + pieceA: 20, "sole condition/" + pieceB: 5,
-			"last condition/" + pieceA: 1}},
-		"minimumHoldSeconds outlast the evidence": {two().MinimumHoldSeconds(100), func(s *starting) {
+		}, sums{"startups ready": 1, "met true": 1, "duration": 50, "blocked " + pieceA: 45,
+			"blocked " + pieceB: 30, "sole " + pieceA: 20, "sole " + pieceB: 5,
+			"last " + pieceA: 1}},
+		"minHoldSeconds outlast the evidence": {two().MinHoldSeconds(100), func(s *starting) {
 			s.at(0)
 			s.at(40, s.is(pieceA, "True", 40), s.is(pieceB, "True", 40))
 			s.at(100)
-		}, sums{"startups ready": 1, "met true": 1, "duration": 100, "blocked condition/" + pieceA: 40,
-			"blocked condition/" + pieceB: 40, "blocked stabilization": 60, "sole stabilization": 60,
+		}, sums{"startups ready": 1, "met true": 1, "duration": 100, "blocked " + pieceA: 40,
+			"blocked " + pieceB: 40, "blocked stabilization": 60, "sole stabilization": 60,
 			"last stabilization": 1}},
 		"anyOf has no blockers": {two().AnyOf(), func(s *starting) {
 			s.at(0)
@@ -229,29 +229,29 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(0, s.is(pieceA, "True", 0))
 			s.at(301)
 			s.at(400, s.is(pieceB, "True", 400))
-		}, sums{"startups ready": 1, "met false": 1, "duration": 400, "blocked condition/" + pieceB: 400,
-			"sole condition/" + pieceB: 400, "last condition/" + pieceB: 1}},
+		}, sums{"startups ready": 1, "met false": 1, "duration": 400, "blocked " + pieceB: 400,
+			"sole " + pieceB: 400, "last " + pieceB: 1}},
 		"timed out": {two().Timeout(120, 0, v1alpha1.TimeoutActionRelease), func(s *starting) {
 			s.at(0)
 			s.at(20, s.is(pieceA, "True", 20))
 			s.at(120)
 			s.at(200, s.is(pieceB, "True", 200))
-		}, sums{"startups timed_out": 1, "met false": 1, "blocked condition/" + pieceA: 20,
-			"blocked condition/" + pieceB: 120, "sole condition/" + pieceB: 100}},
+		}, sums{"startups timed_out": 1, "met false": 1, "blocked " + pieceA: 20,
+			"blocked " + pieceB: 120, "sole " + pieceB: 100}},
 		"deleted": {two(), func(s *starting) {
 			s.at(0)
 			s.at(20, s.is(pieceA, "True", 20))
 			s.node = nil
 			s.at(70)
-		}, sums{"startups deleted": 1, "met false": 1, "blocked condition/" + pieceA: 20,
-			"blocked condition/" + pieceB: 70, "sole condition/" + pieceB: 50}},
+		}, sums{"startups deleted": 1, "met false": 1, "blocked " + pieceA: 20,
+			"blocked " + pieceB: 70, "sole " + pieceB: 50}},
 		"deleted after the objective counts as missed once": {two(), func(s *starting) {
 			s.at(0)
 			s.at(300)
 			s.node = nil
 			s.at(310)
-		}, sums{"startups deleted": 1, "met false": 1, "blocked condition/" + pieceA: 310,
-			"blocked condition/" + pieceB: 310}},
+		}, sums{"startups deleted": 1, "met false": 1, "blocked " + pieceA: 310,
+			"blocked " + pieceB: 310}},
 		"overridden": {two(), func(s *starting) {
 			s.at(0)
 			s.at(20, func(w *build.NodeWrapper) { w.Annotation(v1alpha1.OverrideAnnotation, "Release") })
@@ -280,16 +280,16 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 			s.at(50, s.is(pieceB, "True", 50))
 			s.lead()
 			s.at(60)
-		}, sums{"startups ready": 1, "met true": 1, "duration": 50, "blocked condition/" + pieceA: 20,
-			"blocked condition/" + pieceB: 50, "sole condition/" + pieceB: 30, "last condition/" + pieceB: 1}},
+		}, sums{"startups ready": 1, "met true": 1, "duration": 50, "blocked " + pieceA: 20,
+			"blocked " + pieceB: 50, "sole " + pieceB: 30, "last " + pieceB: 1}},
 		"another leader does not count the missed objective again": {two(), func(s *starting) {
 			s.at(0)
 			s.at(310)
 			s.lead()
 			s.at(320)
 			s.at(400, s.is(pieceA, "True", 400), s.is(pieceB, "True", 400))
-		}, sums{"startups ready": 1, "met false": 1, "duration": 400, "blocked condition/" + pieceA: 400,
-			"blocked condition/" + pieceB: 400, "last condition/" + pieceA: 1}},
+		}, sums{"startups ready": 1, "met false": 1, "duration": 400, "blocked " + pieceA: 400,
+			"blocked " + pieceB: 400, "last " + pieceA: 1}},
 		"another leader may have counted the deletion": {two(), func(s *starting) {
 			s.at(0)
 			s.lead()
@@ -306,13 +306,13 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 		"bootstrap-only, tainted by the operator": {two().BootstrapOnly(), func(s *starting) {
 			s.at(2)
 			s.at(30, s.is(pieceA, "True", 30), s.is(pieceB, "True", 30))
-		}, sums{"startups ready": 1, "met true": 1, "duration": 30, "hold controller": 28, "blocked condition/" + pieceA: 30,
-			"blocked condition/" + pieceB: 30, "last condition/" + pieceA: 1}},
+		}, sums{"startups ready": 1, "met true": 1, "duration": 30, "hold controller": 28, "blocked " + pieceA: 30,
+			"blocked " + pieceB: 30, "last " + pieceA: 1}},
 		"bootstrap-only, tainted by kubelet": {two().BootstrapOnly(), func(s *starting) {
 			s.at(5, func(w *build.NodeWrapper) { w.Taint("readiness.k8s.io/start", "", corev1.TaintEffectNoSchedule) })
 			s.at(30, s.is(pieceA, "True", 30), s.is(pieceB, "True", 30))
-		}, sums{"startups ready": 1, "met true": 1, "duration": 30, "hold adopted": 25, "blocked condition/" + pieceA: 30,
-			"blocked condition/" + pieceB: 30, "last condition/" + pieceA: 1}},
+		}, sums{"startups ready": 1, "met true": 1, "duration": 30, "hold adopted": 25, "blocked " + pieceA: 30,
+			"blocked " + pieceB: 30, "last " + pieceA: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begins(t, c.rule)
@@ -340,7 +340,7 @@ func TestSeriesEndWithTheirRules(t *testing.T) {
 	s.at(20, s.is(pieceA, "True", 20), s.is(pieceB, "True", 20))
 	s.edit(func(r *build.RuleWrapper) { r.Spec.Conditions = r.Spec.Conditions[:1] })
 	for what := range s.sums() {
-		if what == fmt.Sprintf("blocked condition/%s", pieceB) {
+		if what == fmt.Sprintf("blocked %s", pieceB) {
 			t.Errorf("after the edit: %s", what)
 		}
 	}

@@ -299,7 +299,7 @@ var _ = Describe("Nodes that never become ready", func() {
 		p.ready(0)
 		p.play(6)
 		Expect(p.handed).To(HaveLen(6), "after a node became ready")
-		Expect(p.read().Status.Replacements.ReadyAt).NotTo(BeNil())
+		Expect(p.read().Status.Replacements.LastReadyTime).NotTo(BeNil())
 		p.start()
 		p.play(2)
 		Expect(p.handed).To(HaveLen(6), "after a restart")

@@ -287,7 +287,7 @@ func TestWhatHappensNext(t *testing.T) {
 		"released, when it has settled": {node: since, rule: network().ReadySeconds(60), after: 50 * time.Second,
 			says: "it is released, if its evidence still holds"},
 		"released, when it is old enough": {
-			node: since, rule: network().MinimumHoldSeconds(1500), after: 5 * time.Minute, says: "it is released, if its " +
+			node: since, rule: network().MinHoldSeconds(1500), after: 5 * time.Minute, says: "it is released, if its " +
 				"evidence still holds",
 		},
 		"its timeout, and it stays held": {node: held(), rule: network().Timeout(1800, 0, v1alpha1.TimeoutActionKeep),

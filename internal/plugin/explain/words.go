@@ -138,7 +138,7 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 	spec, created := x.d.Rule.Spec, x.node.CreationTimestamp
 	if x.verdict.Ready {
 		at := x.verdict.Since.Add(spec.ReadyWindow())
-		if old := created.Add(spec.MinimumHold()); !x.d.Was.Released && old.After(at) {
+		if old := created.Add(spec.MinHold()); !x.d.Was.Released && old.After(at) {
 			at = old
 		}
 		add(at, "it is released, if its evidence still holds%s", x.latest())

@@ -110,7 +110,7 @@ func (s *suggester) network() {
 		c.requirement = v1alpha1.Requirement{Name: label(w.Name), Pods: &v1alpha1.PodsRequirement{Namespace: w.Namespace,
 			Selector: selector, OwnerDaemonSet: w.Name}}
 		if slices.ContainsFunc(w.Pod.Containers, func(c corev1.Container) bool { return c.ReadinessProbe == nil }) {
-			c.requirement.Pods.MinReadySeconds = 10
+			c.requirement.Pods.MinReadySeconds = new(int32(10))
 			c.why = append(c.why, "It has a container without a readiness probe: a pod counts 10 seconds after its start.")
 			const available = string(corev1.NodeNetworkUnavailable)
 			if n, ready := s.reports(c.nodes, available, corev1.ConditionFalse); nearlyAll(n, ready) {
@@ -219,7 +219,7 @@ func (s *suggester) resources() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		c := &component{kind: devices, what: "resource " + name, requirement: v1alpha1.Requirement{Name: label(name),
-			Resource: &v1alpha1.ResourceRequirement{Name: name, Minimum: resource.MustParse("1")}}}
+			Resource: &v1alpha1.ResourceRequirement{Name: name, Min: resource.MustParse("1")}}}
 		if q := least[name]; s.provided(c, "is the device plugin of "+name, found[name]) && q.CmpInt64(1) > 0 {
 			c.why = append(c.why, fmt.Sprintf("Each of these nodes has %s or more. A larger minimum than 1 holds a node that "+
 				"lacks some of them.", q.String()))
@@ -238,7 +238,7 @@ func (s *suggester) drivers() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		c := &component{kind: devices, what: "DRA driver " + name, requirement: v1alpha1.Requirement{Name: label(name),
-			Devices: &v1alpha1.DevicesRequirement{Driver: name, Minimum: 1}}}
+			Devices: &v1alpha1.DevicesRequirement{Driver: name, Min: 1}}}
 		s.provided(c, "is the DRA driver "+name, found[name])
 	}
 }

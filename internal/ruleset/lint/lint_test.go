@@ -85,7 +85,7 @@ func TestWarnings(t *testing.T) {
 	controlPlane := build.MakeNode("cp-0").Label(pool, "workers").Label("node-role.kubernetes.io/control-plane", "").Obj()
 	csiDriver := v1alpha1.Requirement{Name: "csi", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}
 	gpus := v1alpha1.Requirement{Name: "gpus", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
-		Minimum: resource.MustParse("1")}}
+		Min: resource.MustParse("1")}}
 	claimed := build.MakeNode("worker-1").Label(pool, "workers").Label(nodePoolLabel, "default").
 		Condition("example.com/CNI", "True", now).Obj()
 	worker := build.MakeNode("worker-0").Label(pool, "workers").Condition("example.com/CNI", "True", now).Obj()
@@ -253,7 +253,7 @@ func TestWarnings(t *testing.T) {
 			want:  []Code{Deadlock}, says: "DaemonSet storage/nvidia-device-plugin-daemonset provides resource nvidia.com/gpu"},
 		"a DRA driver that waits for the rule that waits for it": {
 			rule: good().Evidence(v1alpha1.Requirement{Name: "devices",
-				Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.nvidia.com", Minimum: 1}}),
+				Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.nvidia.com", Min: 1}}),
 			facts: Facts{Workloads: []Workload{driver("gpu.nvidia.com")}}, want: []Code{Deadlock},
 			says: "provides DRA driver gpu.nvidia.com"},
 		"pods that stand an eviction for a while only": {
@@ -272,7 +272,7 @@ func TestWarnings(t *testing.T) {
 			want: []Code{NoReadinessProbe},
 		},
 		"not those where the rule says for how long": {
-			rule:  waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: 30}),
+			rule:  waitsFor(good(), v1alpha1.PodsRequirement{MinReadySeconds: new(int32(30))}),
 			facts: Facts{Workloads: []Workload{probeless}},
 		},
 		"nothing about DaemonSets that are not known": {rule: agents(good())},

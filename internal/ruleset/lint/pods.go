@@ -48,7 +48,7 @@ func (l *linter) workload(field string, p *evidence.Pods, w *Workload) {
 			"it: add a toleration for %s",
 			w, t.ToString(), t.Key)
 	}
-	if p.MinReadySeconds > 0 || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
+	if p.MinReadySeconds != nil || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
 		return
 	}
 	for i := range w.Pod.Containers {

@@ -40,7 +40,7 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 			fmt.Sprintf(rule, "", "", `,"stabilization":{"readySeconds":`+number+`}`),
 			fmt.Sprintf(rule, "", "", `,"timeout":{"seconds":`+number+`}`),
 			fmt.Sprintf(rule, "", "", `,"suspend":`+number),
-			fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","csiDriver":{"name":"b","minimumAllocatable":`+number+`}}]`))
+			fmt.Sprintf(rule, "", "", `,"requirements":[{"name":"a","csiDriver":{"name":"b","minAllocatable":`+number+`}}]`))
 	}
 	for _, time := range []string{"2026-01-02T03:04:05Z", "2026-01-02t03:04:05z", "2026-01-02T03:04:05",
 		"2026-01-02T03:04:60Z", "2026-01-02T24:00:00Z",
@@ -60,7 +60,7 @@ func TestWhatIsStoredCanBeRead(t *testing.T) {
 		`"1e9999999999"`, `"1e99999999999999999999"`, `"1e-400"`,
 		`"99999999999999999999999999999999"`, `"999999999999Ei"`, `"0x10"`, `" 1"`, `"1 "`, `"1\n"`} {
 		bodies = append(bodies, fmt.Sprintf(rule, "", "",
-			`,"requirements":[{"name":"a","resource":{"name":"b","minimum":`+quantity+`}}]`))
+			`,"requirements":[{"name":"a","resource":{"name":"b","min":`+quantity+`}}]`))
 	}
 	accepted := 0
 	for _, body := range bodies {

@@ -196,7 +196,7 @@ func createEvidenceRule(t *testing.T, g *WithT) *v1alpha1.NodeReadinessRule {
 		{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: metav1.NamespaceSystem,
 			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"component": "init"}}}},
 		{Name: "driver", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}},
-		{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Minimum: 1}},
+		{Name: "devices", Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Min: 1}},
 	}
 	g.Expect(kube.Create(t.Context(), rule)).To(Succeed())
 	ready := func(want metav1.ConditionStatus, message string) func(g Gomega) {

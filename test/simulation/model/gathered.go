@@ -26,7 +26,7 @@ func (q *requirement) drives(n *node, v *View) bool {
 		c := read[csiNode](d)
 		for _, driver := range c.Spec.Drivers {
 			if c.Metadata.Name == n.Metadata.Name && driver.Name == q.CSIDriver.Name {
-				return driver.Allocatable.Count == nil || *driver.Allocatable.Count >= q.CSIDriver.MinimumAllocatable
+				return driver.Allocatable.Count == nil || *driver.Allocatable.Count >= q.CSIDriver.MinAllocatable
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (m *Model) devices(n *node, r *rule, q *requirement, v *View) answer {
 	if published > 0 && !complete {
 		return unknown
 	}
-	return m.undated(n, r, count >= q.Devices.Minimum)
+	return m.undated(n, r, count >= q.Devices.Min)
 }
 
 type daemonSetsRequirement struct {

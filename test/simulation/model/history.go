@@ -105,7 +105,7 @@ func (m *Model) know(v *View) {
 
 // steady reports whether a verdict has been the same for a time, so that a window is surely over. At rest all are.
 func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
-	young := is == yes && (r.holdsYoung(n, v.Now) || r.Spec.Stabilization.MinimumHoldSeconds > 0 && m.unnoticed(v))
+	young := is == yes && (r.holdsYoung(n, v.Now) || r.Spec.Stabilization.MinHoldSeconds > 0 && m.unnoticed(v))
 	switch {
 	case young: // also at rest, by a clock that is behind
 		return false
@@ -136,9 +136,9 @@ func (m *Model) Odd(uid string, odd bool) { m.node(uid).odd = m.node(uid).odd ||
 // skewed reports whether times that were reported of a node may be wrong.
 func (m *Model) skewed(n *node) bool { return m.Skewed(n.Metadata.Name) || m.node(n.Metadata.UID).odd }
 
-// holdsYoung reports whether a node may be younger than a rule's minimumHoldSeconds.
+// holdsYoung reports whether a node may be younger than a rule's minHoldSeconds.
 func (r *rule) holdsYoung(n *node, now time.Time) bool {
-	least := time.Duration(r.Spec.Stabilization.MinimumHoldSeconds) * time.Second
+	least := time.Duration(r.Spec.Stabilization.MinHoldSeconds) * time.Second
 	return least > 0 && now.Sub(n.Metadata.CreationTimestamp) < least+slack
 }
 
@@ -192,10 +192,10 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 		shown.Metadata.Name, after, before, seconds)
 }
 
-// young: a new node is held for minimumHoldSeconds from its creation.
+// young: a new node is held for minHoldSeconds from its creation.
 func (m *Model) young(shown *node, r *rule, v *View) {
 	u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
-	if least := r.Spec.Stabilization.MinimumHoldSeconds; least > 0 && !u.opened && !u.perhaps && !u.served &&
+	if least := r.Spec.Stabilization.MinHoldSeconds; least > 0 && !u.opened && !u.perhaps && !u.served &&
 		m.existing(shown, r) == no && len(m.rules[r.Metadata.UID].inForce) == 1 &&
 		shown.record(r.Metadata.UID).Released.IsZero() {
 		m.check("windows", v.Now.Sub(shown.Metadata.CreationTimestamp) >= time.Duration(least)*time.Second-slack,

@@ -328,7 +328,7 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown // it may have let the node pass for good
 	}
 	holds, windows := m.holds(n, other, v, late), other.Spec.Stabilization
-	if v.Process != 0 && (holds == yes && windows.ReadySeconds+windows.MinimumHoldSeconds > 0 ||
+	if v.Process != 0 && (holds == yes && windows.ReadySeconds+windows.MinHoldSeconds > 0 ||
 		holds == no && windows.UnreadySeconds > 0) {
 		return unknown // a window may not be over: only at rest all are
 	}

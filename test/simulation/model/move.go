@@ -130,7 +130,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && v.override(shown) == "" {
 			holds := m.holds(shown, r, v, true)
 			w := &r.Spec.Stabilization
-			surely := w.ReadySeconds+w.MinimumHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
+			surely := w.ReadySeconds+w.MinHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
 			u.opened, u.perhaps = u.opened || holds == yes && surely, u.perhaps || holds == unknown || holds == yes && !surely
 		}
 	}

@@ -165,12 +165,12 @@ func (p *podsRequirement) watch() *watch {
 type requirement struct {
 	DaemonSets *daemonSetsRequirement
 	CSIDriver  *struct {
-		Name               string
-		MinimumAllocatable int
+		Name           string
+		MinAllocatable int
 	}
 	Devices *struct {
-		Driver  string
-		Minimum int
+		Driver string
+		Min    int
 	}
 	Pods          *podsRequirement
 	Resource      *struct{ Name string } // the least quantity is 1
@@ -191,7 +191,7 @@ type spec struct {
 	EnforcementMode string
 	RearmOn         []string
 	ExistingNodes   string
-	Stabilization   struct{ ReadySeconds, UnreadySeconds, MinimumHoldSeconds int }
+	Stabilization   struct{ ReadySeconds, UnreadySeconds, MinHoldSeconds int }
 	MaxUnavailable  json.RawMessage
 	Limits          []limit
 	Timeout         struct {

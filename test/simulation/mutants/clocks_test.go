@@ -38,8 +38,8 @@ func init() {
 		due = due.Add(10 * time.Second)
 	}
 `, "taints|room|status|first"},
-		{"minimumHoldSeconds are too long", `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
-`, `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinimumHold())
+		{"minHoldSeconds are too long", `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinHold())
+`, `	old := n.Node.CreationTimestamp.Add(n.Rule.Spec.MinHold())
 	if MUTANT {
 		old = old.Add(30 * time.Second)
 	}

@@ -259,8 +259,8 @@ var mutants = []mutant{
 		var expires`, "taints|opened|marker|completes|status"},
 	{"what was reported before the boot counts", `	if j.Heartbeat.Before(notBefore) {`,
 		`	if j.Heartbeat.Before(notBefore) && !MUTANT {`, "taints|opened|booting|marker|completes"},
-	{"minimumHoldSeconds are nothing", `	if n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {`,
-		`	if MUTANT || n.State.Released || n.Rule.Spec.MinimumHold() <= 0 {`, "windows"},
+	{"minHoldSeconds are nothing", `	if n.State.Released || n.Rule.Spec.MinHold() <= 0 {`,
+		`	if MUTANT || n.State.Released || n.Rule.Spec.MinHold() <= 0 {`, "windows"},
 	{"windows start when a process first sees the evidence",
 		`	v.Since = decides.since(anyOf == ready, v.Observed.Since)`,
 		`	if v.Since = decides.since(anyOf == ready, v.Observed.Since); MUTANT {
@@ -416,10 +416,10 @@ var mutants = []mutant{
 	{"readyWhen: PodReadyOrAnnotation goes by the annotation alone",
 		`		if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`,
 		`		if MUTANT || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`, "closed|taints|marker|status"},
-	{"minReadySeconds of pods are nothing", `	if p.MinReadySeconds > 0 {`, `	if p.MinReadySeconds > 0 && MUTANT {
+	{"minReadySeconds of pods are nothing", `	if p.MinReadySeconds != nil {`, `	if p.MinReadySeconds != nil && MUTANT {
 		return 0
 	}
-	if p.MinReadySeconds > 0 {`, "opened|taints|completes|published"},
+	if p.MinReadySeconds != nil {`, "opened|taints|completes|published"},
 	{"an expression that fails is true", `f.undated(satisfied && err == nil, false, now)`,
 		`f.undated(satisfied && err == nil || MUTANT && err != nil, false, now)`, "opened|taints|completes|published|status"},
 	{"a change that only expressions and resources see changes nothing",
@@ -441,8 +441,8 @@ var mutants = []mutant{
 		`(MUTANT || volumes(out.driver) >= q.minimum())`, verdict},
 	{"devices with taints count", `		if !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`,
 		`		if MUTANT || !slices.ContainsFunc(s.Spec.Devices[i].Taints, keepsPodsOff) {`, verdict},
-	{"one device is enough", `have >= int64(q.Minimum)`,
-		`(MUTANT && have > 0 || have >= int64(q.Minimum))`, verdict},
+	{"one device is enough", `have >= int64(q.Min)`,
+		`(MUTANT && have > 0 || have >= int64(q.Min))`, verdict},
 	{"overrides with an end have none", `	if o.ended(now) {`, `	if !MUTANT && o.ended(now) {`,
 		verdict + "|lapsed"},
 	{"an override that has ended stays on the node", `	if nodeview.OverrideEnded(p.node, p.now) {`,

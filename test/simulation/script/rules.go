@@ -134,13 +134,13 @@ func (g *generator) requirement() any {
 	switch g.IntN(12) {
 	case 8:
 		return object{"name": "driver", "csiDriver": g.some(object{"name": "csi.example.com"},
-			object{"name": "csi.example.com", "minimumAllocatable": 5})}
+			object{"name": "csi.example.com", "minAllocatable": 5})}
 	case 9:
-		return object{"name": "devices", "devices": object{"driver": "gpu.example.com", "minimum": one(g, 1, 2)}}
+		return object{"name": "devices", "devices": object{"driver": "gpu.example.com", "min": one(g, 1, 2)}}
 	case 10, 11:
 		return object{"name": "daemons", "daemonSets": g.daemonSets()}
 	case 0:
-		return object{"name": "gpu", "resource": object{"name": "example.com/gpu", "minimum": "1"}}
+		return object{"name": "gpu", "resource": object{"name": "example.com/gpu", "min": "1"}}
 	case 1, 2:
 		return object{"name": "other", "ruleSatisfied": object{"name": fmt.Sprintf("r%d", 1+g.IntN(MaxRules))}}
 	case 4: // the taint of another component: people add and remove it
@@ -194,10 +194,10 @@ func (g *generator) evidence() {
 	switch g.IntN(5) {
 	case 0:
 		edit(object{"name": "driver", "csiDriver": g.some(object{"name": "csi.example.com"},
-			object{"name": "csi.example.com", "minimumAllocatable": 5})})
+			object{"name": "csi.example.com", "minAllocatable": 5})})
 		move = func() []Step { return []Step{{Do: "node.driver", Node: n, N: one(g, -1, 0, 3, 8)}} }
 	case 1:
-		edit(object{"name": "devices", "devices": object{"driver": "gpu.example.com", "minimum": one(g, 1, 2)}})
+		edit(object{"name": "devices", "devices": object{"driver": "gpu.example.com", "min": one(g, 1, 2)}})
 		move = func() []Step {
 			return []Step{{Do: "node.devices", Node: n, N: one(g, 0, 1, 2, 3), Of: one(g, "", "", "tainted", "in part")}}
 		}
@@ -290,7 +290,7 @@ func (g *generator) options(spec map[string]any) {
 	maybe(3, "existingNodes", one(g, "None", "None", "Idle", "All"))
 	maybe(3, "maxUnavailable", one[any](g, 1, "50%", 0))
 	maybe(3, "stabilization", one(g, map[string]any{"readySeconds": 10}, map[string]any{"unreadySeconds": 10},
-		map[string]any{"readySeconds": 30, "unreadySeconds": 30}, map[string]any{"minimumHoldSeconds": 30}))
+		map[string]any{"readySeconds": 30, "unreadySeconds": 30}, map[string]any{"minHoldSeconds": 30}))
 	maybe(5, "timeout", map[string]any{"seconds": 60, "action": one(g, "Release", "Keep")})
 	maybe(20, "timeout", map[string]any{"seconds": 60, "appearSeconds": 20, "action": one(g, "Release", "Keep")})
 	maybe(6, "nodeAdmission", one(g, "None", "Taint"))
