@@ -89,6 +89,9 @@ func (m *Model) forced(r *rule, v *View) {
 
 // first: of the nodes that wait for the limit, the one that has been unready for longest is held first.
 func (m *Model) first(shown *node, r *rule, v *View) {
+	if m.wrong() { // what was reported at a time in the future counts from its arrival
+		return
+	}
 	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
 	since := latest(mine.from, mine.yes, mine.unsure)
 	for n := range each[node](v.Nodes) {
@@ -97,14 +100,88 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
 			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
-			!r.timed(n, no) || !r.timed(shown, no) || r.Spec.byRack() ||
+			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||
-			m.holds(n, r, v, false) != no {
+			m.holds(n, r, v, false) != no || r.Spec.byRack() && !m.lost(n, shown, r, v) {
 			continue
 		}
 		m.check("first", !since.Add(-slack).After(u.waited), "rule %s holds node %s, and node %s has been unready for longer",
 			r.Metadata.Name, shown.Metadata.Name, n.Metadata.Name)
 	}
+}
+
+// lost reports whether the limits surely had room for a waiting node before another one was claimed, and surely have none
+// now. most and least are the uses that there may be.
+func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
+	u, most, least := m.node(n.Metadata.UID).under(r.Metadata.UID), newUses(), newUses()
+	if m.vacated(r, v) || n.Metadata.Labels[rackLabel] != u.waitsIn {
+		return false
+	}
+	for uid, h := range m.nodes {
+		if h.last == nil || h.gone || uid == claimed.Metadata.UID {
+			continue
+		}
+		versions, of := []*node{h.last}, h.under(r.Metadata.UID)
+		if o := read[node](v.Nodes[h.last.Metadata.Name]); o != nil && o.Metadata.UID == uid {
+			versions = append(versions, o)
+		}
+		counts, claims := true, 0
+		rack, racks, all := versions[0].rack(r), map[string]bool{}, map[string]bool{}
+		for _, o := range versions {
+			label := o.Metadata.Labels[rackLabel]
+			counts = counts && label == rack && r.Spec.NodeSelector.matches(o.Metadata.Labels) && v.override(o) == "" &&
+				!o.Spec.Unschedulable && o.Metadata.DeletionTimestamp == nil && m.inService(o, r) == yes
+			all[label], all[o.rack(r)] = true, true
+			if o.claim(r.Metadata.UID) != "" {
+				claims++
+				racks[label], racks[o.rack(r)], racks[of.rack] = true, true, true
+			} else if uid != n.Metadata.UID && (label == u.waitsIn || r.Spec.byDomains()) &&
+				!latest(of.observed.from, of.observed.yes, of.observed.unsure).Add(-slack).After(u.waited) {
+				return false // it may have a place already, and not its claim
+			}
+		}
+		if counts {
+			least.counts(rack)
+		}
+		for rack := range all {
+			most.counts(rack)
+		}
+		for rack := range racks {
+			most.take(rack, true)
+		}
+		if claims == len(versions) && len(racks) == 1 && of.used && of.version == r.Metadata.Generation {
+			least.take(rack, true)
+		}
+	}
+	after := claimed.rack(r)
+	most.all[after]++
+	for _, l := range r.Spec.limits() {
+		if l.Per != "" && l.reached(u.waitsIn, most, least, most) {
+			return false
+		}
+	}
+	most.take(after, true)
+	least.take(after, true)
+	return slices.ContainsFunc(r.Spec.limits(), func(l limit) bool { return l.reached(u.waitsIn, least, most, most) })
+}
+
+// reached reports whether a limit leaves no room in a rack, by what is taken, by the nodes that it is a share of, and by
+// what may be taken in the rack.
+func (l *limit) reached(rack string, taken, of, perhaps *uses) bool {
+	switch {
+	case l.MaxDomains != nil:
+		return perhaps.taken[rack] == 0 && len(taken.taken) >= *l.MaxDomains
+	case l.Per != "":
+		return taken.taken[rack] >= allowed(l.Max, of.all[rack])
+	}
+	return sum(taken.taken) >= allowed(l.Max, sum(of.all))
+}
+
+func sum(counts map[string]int) (n int) {
+	for _, of := range counts {
+		n += of
+	}
+	return n
 }
 
 // share reports whether a limit is a percentage of a number that may include nodes that are gone.
@@ -134,6 +211,10 @@ func (s *spec) limited() bool { return s.MaxUnavailable != nil || len(s.Limits) 
 
 func (s *spec) byRack() bool {
 	return slices.ContainsFunc(s.limits(), func(l limit) bool { return l.Per != "" })
+}
+
+func (s *spec) byDomains() bool {
+	return slices.ContainsFunc(s.limits(), func(l limit) bool { return l.MaxDomains != nil })
 }
 
 // counted notes in which rack a claim counts until it is released: the node may be moved meanwhile.

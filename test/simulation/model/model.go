@@ -130,6 +130,7 @@ type underRule struct {
 	unmatched  bool      // the rule has not selected it in the meantime
 	waits      int       // the process that was at rest while the node waited for the limit
 	waited     time.Time // since when it had not been ready then
+	waitsIn    string    // its rack then
 }
 
 func (h *nodeHistory) under(uid string) *underRule {

@@ -372,6 +372,7 @@ func (m *Model) room(r *rule, v *View) {
 			all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
+		u.waitsIn = n.Metadata.Labels[rackLabel]
 	}
 }
 
