@@ -295,8 +295,9 @@ uninstall: ## Delete the rules and the CRDs from the current cluster.
 	@$(DELETE_RULES)
 	$(KUSTOMIZE) build config/$(if $(OWN_GROUP),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
+# A server-side apply alone would keep validations of an earlier version's CRD.
 .PHONY: deploy
-deploy: build-installer ## Deploy the operator with the image IMG to the current cluster.
+deploy: install build-installer ## Deploy the CRDs and the operator with the image IMG to the current cluster.
 	$(KUBECTL) apply --server-side -f dist/install.yaml
 
 .PHONY: undeploy
