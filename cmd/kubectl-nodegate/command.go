@@ -72,8 +72,8 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	cmd.PersistentFlags().Lookup("v").Usage = "Log level: 6 prints each request to stderr, 8 also what is sent."
 	_ = cmd.RegisterFlagCompletionFunc("context", p.contexts) // it fails only without such a flag
 	cmd.AddCommand(
-		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newRelease(p),
-		newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
+		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newConvert(p),
+		newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
 		newDashboard(p), newOptions(),
 	)
 	cmd.SetUsageTemplate(strings.NewReplacer("Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",

@@ -1,0 +1,40 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+var _ = Describe("convert", func() {
+	It("prints files for this version and another API group, and asks no server", func(ctx context.Context) {
+		former := strings.Replace(valid, "spec: {", "spec: { # here\nstabilization: {minimumHoldSeconds: 1},", 1)
+		other := v1alpha1.GroupNames()[1]
+		want := strings.NewReplacer("minimumHold", "minHold", v1alpha1.GroupNames()[0], other).Replace(former)
+
+		code, out, err := local(ctx, "convert", "-f", file("old.yaml", former), "-f", file("values.yaml",
+			"nodeReadinessRules: []\n---\n"+former), "--to", other)
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(Equal(want + "\n---\nnodeReadinessRules: []\n---\n" + want))
+		Expect(err).To(MatchRegexp(`values.yaml: line +1: set apiGroup: ` + other))
+	})
+
+	DescribeTable("prints nothing for", func(ctx context.Context, says string, args ...string) {
+		code, out, err := local(ctx, append([]string{"convert"}, args...)...)
+		Expect(code).To(Equal(1))
+		Expect(out).To(BeEmpty())
+		Expect(err).To(And(HavePrefix("error: "), ContainSubstring(says)))
+	},
+		Entry("no file", "-f is required"),
+		Entry("a file without rules", "no NodeReadinessRule found", "-f", "../../PROJECT"),
+		Entry("a directory", "is a directory", "-f", "."),
+		Entry("an unknown group", "--to: must be readiness.node.x-k8s.io or rules.nodegate.io", "-f", "-", "--to", "a.b"),
+	)
+})

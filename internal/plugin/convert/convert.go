@@ -1,0 +1,257 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// each stands, in a path, for the entries of a list.
+const each = "[]"
+
+// renamed are the fields of a rule's spec that had another name, by the path of the former name.
+var renamed = []struct{ path, name string }{
+	{"requirements.[].resource.minimum", "min"},
+	{"requirements.[].devices.minimum", "min"},
+	{"requirements.[].csiDriver.minimumAllocatable", "minAllocatable"},
+	{"stabilization.minimumHoldSeconds", "minHoldSeconds"},
+	{"health.checks.[].cacheSeconds", "periodSeconds"},
+	{"health.checks.[].disk.minimumFreePercent", "minFreePercent"},
+	{"health.checks.[].disk.minimumFreeInodesPercent", "minFreeInodesPercent"},
+	{"health.checks.[].httpGet.headers", "httpHeaders"},
+	{"probes.[].httpGet.headers", "httpHeaders"},
+}
+
+// Result is a file after the conversion.
+type Result struct {
+	// Text is the file.
+	Text []byte
+	// Rules is how many rules it has.
+	Rules int
+	// Notes say what a person must look at, with the numbers of lines.
+	Notes []string
+}
+
+// Text converts the rules of a file in YAML or JSON. It renames fields that have another name now, and moves the rules
+// to an API group; an empty group leaves them where they are. Rules in the chart's value nodeReadinessRules are rules,
+// too. Everything else stays as it is.
+func Text(text []byte, group string) (*Result, error) {
+	c := &converter{group: group, lines: strings.SplitAfter(string(text), "\n"), edits: map[position]edit{}}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		document := &yaml.Node{}
+		if err := decoder.Decode(document); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		for _, root := range document.Content {
+			c.object(root)
+		}
+	}
+	slices.Sort(c.notes)
+	return &Result{Text: []byte(c.apply()), Rules: c.rules, Notes: slices.Compact(c.notes)}, nil
+}
+
+// position is where a word of the file begins: its line and column, from 1 on.
+type position struct{ line, column int }
+
+// edit replaces a word.
+type edit struct{ old, now string }
+
+type converter struct {
+	group string
+	lines []string
+	edits map[position]edit
+	rules int
+	notes []string
+}
+
+func (c *converter) note(at *yaml.Node, format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf("line %4d: ", at.Line)+fmt.Sprintf(format, args...))
+}
+
+// replace plans to replace a word, or the last part of it.
+func (c *converter) replace(n *yaml.Node, old, now string) {
+	if old != now {
+		c.edits[position{n.Line, n.Column}] = edit{old, now}
+	}
+}
+
+// object converts a document, or an item of a list.
+func (c *converter) object(n *yaml.Node) {
+	n = resolve(n)
+	kind, version := scalar(n, "kind"), scalar(n, "apiVersion")
+	from, _, _ := strings.Cut(version, "/")
+	switch {
+	case slices.Contains(v1alpha1.GroupNames(), from) && kind == "NodeReadinessRule":
+		c.rule(n, from)
+	case slices.Contains(v1alpha1.GroupNames(), from) && kind == "NodeReadinessRuleList", kind == "List":
+		if kind != "List" {
+			c.move(value(n, "apiVersion"), from)
+		}
+		for _, item := range items(value(n, "items")) {
+			c.object(item)
+		}
+	case kind == "" && value(n, "nodeReadinessRules") != nil: // values of the chart
+		for _, item := range items(value(n, "nodeReadinessRules")) {
+			c.rules++
+			c.spec(item)
+		}
+		if g := value(n, "apiGroup"); c.group != "" && (g == nil || g.Value != c.group) {
+			c.note(n, "set apiGroup: %s in the values of the chart", c.group)
+		}
+	default:
+		c.others(n)
+	}
+}
+
+// rule converts a rule of an API group.
+func (c *converter) rule(n *yaml.Node, from string) {
+	c.rules++
+	c.move(value(n, "apiVersion"), from)
+	metadata := value(n, "metadata")
+	for _, name := range []string{"finalizers", "resourceVersion", "uid"} {
+		if k := key(metadata, name); k != nil {
+			c.note(k, "metadata.%s is of the object in the cluster: remove it before you apply the file", name)
+		}
+	}
+	c.spec(value(n, "spec"))
+}
+
+// move moves an apiVersion to the group.
+func (c *converter) move(n *yaml.Node, from string) {
+	if c.group != "" {
+		c.replace(n, from, c.group)
+	}
+}
+
+// spec renames fields of a rule's spec.
+func (c *converter) spec(n *yaml.Node) {
+	for _, r := range renamed {
+		c.rename(n, strings.Split(r.path, "."), r.name)
+	}
+}
+
+// rename renames the field at the end of a path.
+func (c *converter) rename(n *yaml.Node, path []string, name string) {
+	switch {
+	case path[0] == each:
+		for _, item := range items(n) {
+			c.rename(item, path[1:], name)
+		}
+	case len(path) > 1:
+		c.rename(value(n, path[0]), path[1:], name)
+	default:
+		old := key(n, path[0])
+		switch {
+		case old == nil:
+		case key(n, name) != nil:
+			c.note(old, "%s and %s are the same field: remove one of them", old.Value, name)
+		default:
+			c.replace(old, old.Value, name)
+		}
+	}
+}
+
+// others notes each word of another object that names the group which the rules leave.
+func (c *converter) others(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && c.group != "" {
+		for _, group := range v1alpha1.GroupNames() {
+			if group != c.group && strings.Contains(n.Value, group) {
+				c.note(n, "%s is not converted: if it is about Nodegate's rules, the group is %s now", group, c.group)
+			}
+		}
+	}
+	for _, inner := range n.Content {
+		c.others(inner)
+	}
+}
+
+// apply returns the text with all edits. A word may be in quotes, or have an anchor or a tag before it.
+func (c *converter) apply() string {
+	places := make([]position, 0, len(c.edits))
+	for p := range c.edits {
+		places = append(places, p)
+	}
+	slices.SortFunc(places, func(a, b position) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(b.column, a.column)) // from the end of a line
+	})
+	for _, p := range places {
+		e, line := c.edits[p], []rune(c.lines[p.line-1])
+		before, after := string(line[:p.column-1]), string(line[p.column-1:])
+		if !strings.Contains(after, e.old) {
+			c.notes = append(c.notes, fmt.Sprintf("line %4d: replace %s by %s", p.line, e.old, e.now))
+			continue
+		}
+		c.lines[p.line-1] = before + strings.Replace(after, e.old, e.now, 1)
+	}
+	return strings.Join(c.lines, "")
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// key returns the key of a field of a mapping, or nil if there is none.
+func key(n *yaml.Node, name string) *yaml.Node { k, _ := field(n, name); return k }
+
+// value returns the value of a field of a mapping, or nil if there is none.
+func value(n *yaml.Node, name string) *yaml.Node { _, v := field(n, name); return resolve(v) }
+
+// field returns a field of a mapping, also one that it merges from others ("<<").
+func field(n *yaml.Node, name string) (k, v *yaml.Node) {
+	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag != "!!merge" {
+			continue
+		}
+		for _, merged := range append(items(n.Content[i+1]), n.Content[i+1]) {
+			if k, v := field(merged, name); k != nil {
+				return k, v
+			}
+		}
+	}
+	return nil, nil
+}
+
+func scalar(n *yaml.Node, name string) string {
+	if v := value(n, name); v != nil && v.Kind == yaml.ScalarNode {
+		return v.Value
+	}
+	return ""
+}
+
+// items returns the entries of a list.
+func items(n *yaml.Node) []*yaml.Node {
+	if n = resolve(n); n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	out := make([]*yaml.Node, len(n.Content))
+	for i := range n.Content {
+		out[i] = resolve(n.Content[i])
+	}
+	return out
+}
