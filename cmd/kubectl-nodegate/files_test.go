@@ -115,6 +115,8 @@ var _ = Describe("simulate", func() {
 		Entry("a rule that is there twice", `duplicate rule "x"`, twice),
 		Entry("a field that is not there", "spec.nodeSelecter: unknown field", strings.Replace(valid, "nodeSelector",
 			"nodeSelecter", 1)),
+		Entry("a field that was renamed", "spec.stabilization.minimumHoldSeconds: unknown field: its name is minHoldSeconds",
+			strings.Replace(valid, "spec: {", "spec: {stabilization: {minimumHoldSeconds: 1}, ", 1)),
 		Entry("a taint of Kubernetes", "belong to Kubernetes", strings.Replace(valid, "readiness.k8s.io/x",
 			"node.kubernetes.io/x", 1)),
 		Entry("no nodes", "no nodes found", valid, "--nodes", "/dev/null"),

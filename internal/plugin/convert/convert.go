@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,6 +32,21 @@ var renamed = []struct{ path, name string }{
 	{"health.checks.[].disk.minimumFreeInodesPercent", "minFreeInodesPercent"},
 	{"health.checks.[].httpGet.headers", "httpHeaders"},
 	{"probes.[].httpGet.headers", "httpHeaders"},
+}
+
+// index is that of an entry of a list, in the path of a field.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// Renamed returns the name that a field has now, by the path of its former name, such as
+// spec.requirements[0].resource.minimum. It is empty if the field was not renamed.
+func Renamed(path string) string {
+	path = strings.TrimPrefix(index.ReplaceAllString(path, "."+each), "spec.")
+	for _, r := range renamed {
+		if r.path == path {
+			return r.name
+		}
+	}
+	return ""
 }
 
 // Result is a file after the conversion.

@@ -24,6 +24,7 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/plugin/convert"
 )
 
 // checker validates rules by the CRD of this version.
@@ -74,7 +75,11 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 	}
 	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
 	for _, path := range pruning.PruneWithOptions(rule.DeepCopy().Object, c.structural, true, track) {
-		out = append(out, Fault{path, "unknown field"})
+		message := "unknown field"
+		if name := convert.Renamed(path); name != "" {
+			message += ": its name is " + name + " now, and kubectl nodegate convert rewrites files"
+		}
+		out = append(out, Fault{path, message})
 	}
 	errs := validation.ValidateCustomResource(nil, rule.Object, c.schema)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, rule.Object)...)
