@@ -73,8 +73,8 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	_ = cmd.RegisterFlagCompletionFunc("context", p.contexts) // it fails only without such a flag
 	cmd.AddCommand(
 		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newConvert(p),
-		newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p), newSupportBundle(p),
-		newDashboard(p), newOptions(),
+		newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p),
+		newSupportBundle(p), newDashboard(p), newOptions(),
 	)
 	cmd.SetUsageTemplate(strings.NewReplacer("Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
 		`Use "kubectl nodegate options" for the flags that all commands have.`).Replace(cmd.UsageTemplate()))

@@ -87,7 +87,8 @@ func TestText(t *testing.T) {
 				"], verbs: [get]}\n",
 			notes: []string{"line    7: " + theirs + " is not converted: if it is about Nodegate's rules, the group is " + own +
 				" now"}},
-		"values": {text: "replicas: 2\nnodeReadinessRules:\n- name: a\n  stabilization: {minimumHoldSeconds: 1}\n", group: own,
+		"values": {group: own,
+			text: "replicas: 2\nnodeReadinessRules:\n- name: a\n  stabilization: {minimumHoldSeconds: 1}\n",
 			want: "replicas: 2\nnodeReadinessRules:\n- name: a\n  stabilization: {minHoldSeconds: 1}\n", rules: 1,
 			notes: []string{"line    1: set apiGroup: " + own + " in the values of the chart"}},
 		"merged": {text: "a: &a {minimumHoldSeconds: 1}\n" + rule + "spec: {stabilization: {<<: *a}}\n",
