@@ -14,7 +14,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
@@ -123,7 +122,7 @@ func run(o *options) (err error) {
 	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s), commit %s; %s, load average %.2f before and %.2f after, "+
 		"%.1f s of CPU stolen\n\n", o.nodes, o.rules, o.rounds, run.Commit, run.Machine, before, measure.LoadAverage(),
 		run.Stolen)
-	if err := o.writeJSON(run); err != nil {
+	if err := run.Write(o.json); err != nil {
 		return err
 	}
 	return results.print(os.Stdout, run)
@@ -131,17 +130,8 @@ func run(o *options) (err error) {
 
 // result returns what --json writes.
 func (o *options) result(ctx context.Context, lines []measure.Line) *measure.Run {
-	return &measure.Run{Commit: commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules, Rounds: o.rounds,
+	return &measure.Run{Commit: measure.Commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules, Rounds: o.rounds,
 		Evidence: o.evidence, Lines: lines}
-}
-
-// commit returns the commit of the checkout, and whether it has changes.
-func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--dirty", "--match=").Output()
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(out))
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is

@@ -4,11 +4,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -70,7 +68,7 @@ func (r *results) lines() []measure.Line {
 			}
 			line := measure.Line{
 				Phase: name + ": " + phaseTitles[phase],
-				Wall: get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
+				Wall:  get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
 				ControlPlaneCPU: get(controlPlane),
 				OthersCPU:       get(func(m *measurement) float64 { return m.usage.Others.Seconds() }),
 				Patches:         count(func(q *requests) int { return q.nodePatches }),
@@ -130,18 +128,6 @@ func until(l *measure.Line) string {
 	}
 	return fmt.Sprintf("%.0f, %.0f, %.0f, %.0f", l.Until[kindPatch], l.Until[kindEvent], l.Until[kindStatus],
 		l.Until[kindOther])
-}
-
-// writeJSON writes a run to the file of --json, if it is given.
-func (o *options) writeJSON(run *measure.Run) error {
-	if o.json == "" {
-		return nil
-	}
-	raw, err := json.MarshalIndent(run, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(o.json, append(raw, '\n'), 0o600)
 }
 
 // summary is one line about a measurement, for the progress.

@@ -47,7 +47,7 @@ func runSynthetic(ctx context.Context, o *options) error {
 	run := o.result(ctx, l.results)
 	run.Rounds, run.Evidence, run.Stolen = 1, "", (measure.Stolen() - stolen).Seconds()
 	fmt.Print(table(run))
-	return o.writeJSON(run)
+	return run.Write(o.json)
 }
 
 // compare enters the operator's ratios to the floors, for the parts that they have run, too.

@@ -30,12 +30,15 @@ import (
 type options struct {
 	requests, clients, rounds int
 	rules                     []int
+	only, json                string
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.requests, "requests", 200, "`number` of requests of each kind, in each round and setup")
 	fs.IntVar(&o.clients, "clients", 4, "`number` of clients that send them")
 	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds, of which the medians are told")
+	fs.StringVar(&o.only, "only", "", "only kinds of requests whose name contains this `text`, such as heartbeat")
+	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
 	o.rules = []int{1, 20, 50, 200}
 	fs.Func("rules", "`numbers` of rules, by default 1,20,50,200", func(text string) error {
 		o.rules = nil
@@ -51,6 +54,9 @@ func (o *options) bind(fs *flag.FlagSet) {
 }
 
 func (o *options) validate() error {
+	if len(o.parts()) == 0 {
+		return fmt.Errorf("there is no kind of request with %q in its name", o.only)
+	}
 	if min(o.requests, o.clients, o.rounds, len(o.rules)) < 1 {
 		return errors.New("all numbers must be at least 1")
 	}
@@ -83,11 +89,8 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	all := results{}
-	for _, part := range []struct {
-		setups []setup
-		kinds  []kind
-	}{{nodeSetups(o.rules), nodeKinds}, {podSetups, podKinds}} {
+	all, stolen := results{}, measure.Stolen()
+	for _, part := range o.parts() {
 		for round := range o.rounds {
 			setups := slices.Clone(part.setups)
 			if round%2 == 1 { // so that none is always the first
@@ -101,7 +104,29 @@ func start(ctx context.Context) (err error) {
 			}
 		}
 	}
-	return report(os.Stdout, o, all)
+	run := o.result(all)
+	run.Commit, run.Stolen = measure.Commit(ctx), (measure.Stolen() - stolen).Seconds()
+	if err := run.Write(o.json); err != nil {
+		return err
+	}
+	return o.report(os.Stdout, run)
+}
+
+// part are kinds of requests, and the setups in which they are measured.
+type part struct {
+	setups []setup
+	kinds  []kind
+}
+
+// parts returns what is measured.
+func (o *options) parts() (out []part) {
+	for _, p := range []part{{nodeSetups(o.rules), nodeKinds}, {podSetups, podKinds}} {
+		p.kinds = slices.DeleteFunc(slices.Clone(p.kinds), func(k kind) bool { return !strings.Contains(k.name, o.only) })
+		if len(p.kinds) > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // series are the measurements of one kind of request in one setup, round by round.

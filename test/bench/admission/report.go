@@ -10,26 +10,36 @@ import (
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-// report prints a table for each kind of request, and which targets are reached.
-func report(w io.Writer, o *options, all results) error {
-	fmt.Fprintf(w, "\n%d requests of each kind by %d clients, medians of %d rounds; %s\n", o.requests, o.clients, o.rounds,
-		measure.Machine())
-	for _, part := range []struct {
-		setups []setup
-		kinds  []kind
-	}{{nodeSetups(o.rules), nodeKinds}, {podSetups, podKinds}} {
+// result returns what is measured, in the order of the setups.
+func (o *options) result(all results) *measure.Run {
+	run := &measure.Run{Machine: measure.Machine(), Rounds: o.rounds, Evidence: measure.Admission, Targets: targets(all)}
+	for _, part := range o.parts() {
 		for _, k := range part.kinds {
-			fmt.Fprintf(w, "\n| %s | CPU of the API server, ms | Ratio | p50, ms | p99, ms |\n|---|---|---|---|---|\n", k.name)
 			floor := all[part.setups[0].String()][k.name]
 			for _, s := range part.setups {
 				is := all[s.String()][k.name]
-				fmt.Fprintf(w, "| %s | %.1f | %s | %.1f | %.1f |\n", s, measure.Median(is.cpu),
-					measure.RatioOf(is.cpu, floor.cpu), measure.Median(is.median), measure.Median(is.p99))
+				run.Requests = append(run.Requests, measure.Request{Kind: k.name, Setup: s.String(), CPU: measure.Median(is.cpu),
+					P50: measure.Median(is.median), P99: measure.Median(is.p99), Ratio: measure.RatioOf(is.cpu, floor.cpu)})
 			}
 		}
 	}
+	return run
+}
+
+// report prints a table for each kind of request, and which targets are reached.
+func (o *options) report(w io.Writer, run *measure.Run) error {
+	fmt.Fprintf(w, "\n%d requests of each kind by %d clients, medians of %d rounds; %s, %.1f s of CPU stolen\n", o.requests,
+		o.clients, o.rounds, run.Machine, run.Stolen)
+	kind := ""
+	for _, r := range run.Requests {
+		if r.Kind != kind {
+			kind = r.Kind
+			fmt.Fprintf(w, "\n| %s | CPU of the API server, ms | Ratio | p50, ms | p99, ms |\n|---|---|---|---|---|\n", kind)
+		}
+		fmt.Fprintf(w, "| %s | %.1f | %s | %.1f | %.1f |\n", r.Setup, r.CPU, r.Ratio, r.P50, r.P99)
+	}
 	fmt.Fprintln(w)
-	return measure.Targets(w, targets(all))
+	return measure.Targets(w, run.Targets)
 }
 
 // targets compares setups. A target with a setup that was not measured is left out.

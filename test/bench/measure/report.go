@@ -37,16 +37,21 @@ func Targets(w io.Writer, targets []Target) (err error) {
 	}
 	fmt.Fprintln(w, "Targets")
 	for _, t := range targets {
-		word := "NOT reached"
-		switch {
-		case t.Undecided:
-			word = "undecided"
-		case t.Reached:
-			word = "reached"
-		case t.Counted:
+		if !t.Undecided && !t.Reached && t.Counted {
 			err = ErrMissed
 		}
-		fmt.Fprintf(w, "  %-11s  %-*s  %s\n", word, width, t.Title, t.Detail)
+		fmt.Fprintf(w, "  %-11s  %-*s  %s\n", t.Word(), width, t.Title, t.Detail)
 	}
 	return err
+}
+
+// Word says whether the target is reached.
+func (t *Target) Word() string {
+	switch {
+	case t.Undecided:
+		return "undecided"
+	case t.Reached:
+		return "reached"
+	}
+	return "NOT reached"
 }

@@ -3,16 +3,61 @@
 
 package measure
 
-// Run is one run of the bench of the operator, as it is kept in docs/bench. The page's tables are made from these files.
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// Run is one run of a bench, as it is kept in docs/bench. The page's tables are made from these files.
 type Run struct {
 	Commit, Machine string
 	Nodes, Rules    int
 	Rounds          int
-	// Evidence is what the rules go by. It is empty for a run against a synthetic server.
+	// Evidence is what the rules go by. It is empty for a run against a synthetic server, and Admission for the bench of
+	// admission.
 	Evidence string `json:",omitempty"`
 	// Stolen is the CPU time in seconds that the machine's host gave to others.
 	Stolen float64
-	Lines  []Line
+	Lines  []Line `json:",omitempty"`
+	// Requests and Targets are of the bench of admission, which has no lines.
+	Requests []Request `json:",omitempty"`
+	Targets  []Target  `json:",omitempty"`
+}
+
+// Admission is the Evidence of a run of the bench of admission.
+const Admission = "admission"
+
+// Request is a kind of request in a setup of the bench of admission: the medians of all rounds.
+type Request struct {
+	Kind, Setup string
+	// CPU is the CPU time of the API server for each request. It and the latencies are in milliseconds.
+	CPU, P50, P99 float64
+	// Ratio compares the CPU time with that of the first setup.
+	Ratio Ratio
+}
+
+// Write writes the run to a file for docs/bench, if the file has a name.
+func (r *Run) Write(file string) error {
+	if file == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o600)
+}
+
+// Commit returns the commit of the checkout, and whether it has changes.
+func Commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--dirty", "--match=").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // Line is a contestant in a phase: the medians of all rounds.

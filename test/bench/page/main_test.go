@@ -45,9 +45,16 @@ func TestTheTablesAreFilled(t *testing.T) {
 		{Nodes: 1000, Rules: 20, Rounds: 6, Machine: "m", Commit: "c2", Evidence: "pods", Lines: []measure.Line{
 			{Phase: "equal-floor: all evidence turns good", PeakMiB: 50},
 			{Phase: "operator: all evidence turns good", Wall: 2, Equal: measure.Ratios{Wall: third}, PeakMiB: 60}}},
+		{Rounds: 3, Machine: "m", Commit: "c3", Evidence: measure.Admission, Requests: []measure.Request{
+			{Kind: "heartbeat", Setup: "nothing", CPU: 2, P50: 5, P99: 9, Ratio: measure.Ratio{Median: 1, Low: 1, High: 1}},
+			{Kind: "heartbeat", Setup: "policy, 1 rule", CPU: 2.5, P50: 6, P99: 20, Ratio: third},
+			{Kind: "creation", Setup: "nothing"}, {Kind: "creation", Setup: "policy, 1 rule", P99: 30},
+			{Kind: "binding", Setup: "nothing"}, {Kind: "binding", Setup: "all", P99: 40},
+		}, Targets: []measure.Target{{Title: "t", Detail: "1.1"}}},
 	}
 	got, err := fill("a\n<!-- begin sizes -->\nold\n<!-- end sizes -->\nb\n<!-- begin conditions -->\n"+
-		"<!-- end conditions -->\n<!-- begin pods -->\n<!-- end pods -->\nc\n", runs)
+		"<!-- end conditions -->\n<!-- begin pods -->\n<!-- end pods -->\nc\n<!-- begin admission -->\n"+
+		"<!-- end admission -->\n", runs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +63,9 @@ func TestTheTablesAreFilled(t *testing.T) {
 		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 3.0 s | 200, 100 a second | 0.0 s | 20m | c1 |\n",
 		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, commit c2. The operator used 60 MiB, and the equal floor 50 MiB.",
 		"| all evidence turns good | 2.0 s, 0 ms | 0.0 s | 0.30 (0.20-0.40) |",
+		"| | heartbeat | creation |\n|---|---|---|\n| nothing | 2.0, 1.00; 5, 9 | 0.0, -; 0, 0 |\n" +
+			"| policy, 1 rule | 2.5, 0.30 (0.20-0.40); 6, 20 | 0.0, -; 0, 30 |\n\n| | binding |\n|---|---|\n",
+		"| all | 0.0, -; 0, 40 |\n\n| Target | Measured |\n|---|---|\n| t | 1.1, NOT reached |\n\n<!-- end admission -->",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

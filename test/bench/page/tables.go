@@ -18,6 +18,7 @@ var tables = map[string]func([]*measure.Run) string{
 	"sizes":      sizes,
 	"conditions": func(runs []*measure.Run) string { return results(runs, "conditions") },
 	"pods":       func(runs []*measure.Run) string { return results(runs, "pods") },
+	"admission":  admission,
 }
 
 // fill replaces the tables of a page.
@@ -81,6 +82,55 @@ func results(runs []*measure.Run, evidence string) string {
 		all = append(all, b.String())
 	}
 	return strings.Join(all, "\n")
+}
+
+// admission are the tables of what admission costs the API server: a column for each kind of request, one table for
+// those with the same setups.
+func admission(runs []*measure.Run) string {
+	b := &strings.Builder{}
+	for _, run := range runs {
+		if run.Evidence != measure.Admission {
+			continue
+		}
+		var kinds []string
+		cells := map[string]map[string]string{} // by setup and kind
+		setups := map[string][]string{}         // by kind
+		for i := range run.Requests {
+			r := &run.Requests[i]
+			if setups[r.Kind] == nil {
+				kinds = append(kinds, r.Kind)
+			}
+			setups[r.Kind] = append(setups[r.Kind], r.Setup)
+			if cells[r.Setup] == nil {
+				cells[r.Setup] = map[string]string{}
+			}
+			cells[r.Setup][r.Kind] = fmt.Sprintf("%.1f, %s; %.0f, %.0f", r.CPU, r.Ratio, r.P50, r.P99)
+		}
+		fmt.Fprintf(b, "Medians of %d rounds, %s, %.1f s of CPU stolen, commit %s. Each cell has the CPU time of the API server "+
+			"in ms, how many times as much as with nothing this is; and the latency in ms, at p50 and p99.\n", run.Rounds,
+			run.Machine, run.Stolen, run.Commit)
+		for len(kinds) > 0 {
+			first := setups[kinds[0]]
+			n := slices.IndexFunc(kinds, func(k string) bool { return !slices.Equal(setups[k], first) })
+			if n < 0 {
+				n = len(kinds)
+			}
+			fmt.Fprintf(b, "\n| | %s |\n|%s\n", strings.Join(kinds[:n], " | "), strings.Repeat("---|", n+1))
+			for _, s := range first {
+				fmt.Fprintf(b, "| %s |", s)
+				for _, k := range kinds[:n] {
+					fmt.Fprintf(b, " %s |", cells[s][k])
+				}
+				b.WriteString("\n")
+			}
+			kinds = kinds[n:]
+		}
+		b.WriteString("\n| Target | Measured |\n|---|---|\n")
+		for _, t := range run.Targets {
+			fmt.Fprintf(b, "| %s | %s, %s |\n", t.Title, t.Detail, t.Word())
+		}
+	}
+	return b.String()
 }
 
 // line returns the line of a phase, or an empty one.
