@@ -25,7 +25,8 @@ import (
 //	    └───────────────────────────────────────────────► │ Ended │ ───────────► │ Marked │
 //	                                                      └───────┘    marked    └────────┘
 //
-// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Marked.
+// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Marked. While the
+// evidence of a rule is being read, nodes stay in Armed.
 //
 // The states are in the object KeptEndpoints, by which the admission policy decides, too: in Armed and Kept it keeps
 // pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
@@ -65,8 +66,6 @@ type EndpointsPlan struct {
 	// say how many.
 	Kept          []*corev1.Node
 	Silent, Total int
-	// Undecided reports whether a node waits for the leases.
-	Undecided bool
 	// At is when the states change next if nothing else does. Zero means never.
 	At time.Time
 }
@@ -145,7 +144,7 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		return EndpointsArmed, selected || p.Rule != nil && p.Rule.Pending() // what is armed stays so
 	case !known: // the policy has kept nothing
 		return EndpointsMarked, true
-	case before == EndpointsArmed && selected:
+	case before == EndpointsArmed && (selected || p.pending(node)):
 		return p.decide(node, since), true
 	case before == EndpointsArmed:
 		return EndpointsEnded, true
@@ -155,6 +154,12 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		return EndpointsMarked, selected
 	}
 	return p.kept(node, since, before), true
+}
+
+// pending reports whether the evidence of the rule, which selects the node, is being read, as after each start of the
+// operator. Then the node waits for the rule.
+func (p *planner) pending(node *corev1.Node) bool {
+	return p.Rule != nil && p.Rule.Pending() && p.Rule.Matches(node.Labels)
 }
 
 // readySince returns whether a node is ready, and since when it is or is not, at most since now.
@@ -189,9 +194,12 @@ func (p *planner) decide(node *corev1.Node, since time.Time) string {
 	if !p.Now.Before(until) || p.released(node) {
 		return EndpointsEnded
 	}
+	if !p.arms { // its evidence is being read
+		p.again(until)
+		return EndpointsArmed
+	}
 	silent := p.Silent()
 	if silent == nil {
-		p.out.Undecided = true
 		return EndpointsArmed
 	}
 	p.count(silent)

@@ -57,6 +57,7 @@ func TestEndpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule   func(*build.RuleWrapper)
 		noRule bool
+		frozen string // the reason why the rule is frozen
 		before map[string]string
 		nodes  []*corev1.Node
 		silent map[string]bool
@@ -121,8 +122,13 @@ func TestEndpoints(t *testing.T) {
 			want: states(stamp(10), "Ended"), at: 10},
 		"a suspended rule, to the end": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
 			before: states(stamp(0)), nodes: fleet(40), want: states("Ended")},
-		"no endpoints": {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
-		"what is none": {before: states("nonsense", "", "", ""), nodes: fleet(1), want: states("Ended", "", "", "")},
+		"a rule whose evidence is being read decides later": {frozen: ruleset.ReasonPending, before: armed,
+			nodes: fleet(1, 1, 1), silent: quiet("n1", "n2", "n3", "n4"), want: armed, at: 39},
+		"a rule whose evidence is being read, to the end": {frozen: ruleset.ReasonPending, before: armed,
+			nodes: fleet(1, 40), want: states("", "Ended", "", ""), at: 39},
+		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1), want: states("Ended")},
+		"no endpoints":          {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
+		"what is none":          {before: states("nonsense", "", "", ""), nodes: fleet(1), want: states("Ended", "", "", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := endpoints()
@@ -134,6 +140,9 @@ func TestEndpoints(t *testing.T) {
 			if c.before != nil {
 				in.Stored = &endpointsv1alpha1.EndpointRule{Name: "link", UID: "u-link", ArmedUntil: metav1.NewTime(at(40)),
 					Nodes: maps.Clone(c.before)}
+			}
+			if c.frozen != "" {
+				in.Rule = in.Rule.Freeze(ruleset.Problem{Reason: c.frozen})
 			}
 			if c.noRule {
 				in.Rule = nil
