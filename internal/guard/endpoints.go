@@ -25,8 +25,8 @@ import (
 //	    └───────────────────────────────────────────────► │ Ended │ ───────────► │ Marked │
 //	                                                      └───────┘    marked    └────────┘
 //
-// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Marked. While the
-// evidence of a rule is being read, nodes stay in Armed.
+// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Ended, and in Marked
+// if kubelet says so itself. While the evidence of a rule is being read, nodes stay in Armed.
 //
 // The states are in the object KeptEndpoints, by which the admission policy decides, too: in Armed and Kept it keeps
 // pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
@@ -142,8 +142,10 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		return "", false
 	case ready:
 		return EndpointsArmed, selected || p.Rule != nil && p.Rule.Pending() // what is armed stays so
-	case !known: // the policy has kept nothing
+	case !known && kubeletReports(node):
 		return EndpointsMarked, true
+	case !known: // if the object was deleted, the policy may have kept its pods
+		return EndpointsEnded, true
 	case before == EndpointsArmed && (selected || p.pending(node)):
 		return p.decide(node, since), true
 	case before == EndpointsArmed:
@@ -160,6 +162,12 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 // operator. Then the node waits for the rule.
 func (p *planner) pending(node *corev1.Node) bool {
 	return p.Rule != nil && p.Rule.Pending() && p.Rule.Matches(node.Labels)
+}
+
+// kubeletReports reports whether kubelet itself says that the node is not ready. Then it reports its pods, too.
+func kubeletReports(node *corev1.Node) bool {
+	c := condition.Find(node, string(corev1.NodeReady))
+	return c != nil && c.Status == corev1.ConditionFalse
 }
 
 // readySince returns whether a node is ready, and since when it is or is not, at most since now.
