@@ -44,6 +44,21 @@ const (
 	EndpointsMarked = endpointsv1alpha1.Marked
 )
 
+// Lease is what the lease of a node says.
+type Lease int
+
+const (
+	// LeaseRenewed: the node renews its lease.
+	LeaseRenewed Lease = iota
+	// LeaseSilent: it is not renewed for three quarters of its duration, so that three renewals are missing.
+	LeaseSilent
+	// LeaseExpired: it is not renewed for its duration, so that all nodes of an outage are at least silent.
+	LeaseExpired
+)
+
+// unsure is how long a lost node waits at most for its lease to expire: the node controller may find it lost before.
+const unsure, unsureAgain = 30 * time.Second, 2 * time.Second
+
 // Endpoints is what the next states of a rule depend on.
 type Endpoints struct {
 	// Rule is the rule in force, or nil if it is gone. Stored is what the object has of it, or nil.
@@ -51,8 +66,8 @@ type Endpoints struct {
 	Stored *endpointsv1alpha1.EndpointRule
 	// Nodes are all nodes.
 	Nodes []*corev1.Node
-	// Silent returns the nodes that have a lease, and whether it is not renewed. It returns nil if that is not known.
-	Silent func() map[string]bool
+	// Leases returns what the leases of nodes say. It returns nil if that is not known.
+	Leases func() map[string]Lease
 	// Done reports whether the pods of a node that has ended are marked, or kept by another rule.
 	Done func(node string) bool
 	Now  time.Time
@@ -206,34 +221,39 @@ func (p *planner) decide(node *corev1.Node, since time.Time) string {
 		p.again(until)
 		return EndpointsArmed
 	}
-	silent := p.Silent()
-	if silent == nil {
+	leases := p.Leases()
+	if leases == nil {
 		return EndpointsArmed
 	}
-	p.count(silent)
-	if !silent[node.Name] || p.out.Silent*100 < p.Rule.Spec.EvictionGuard.Endpoints.Percent()*p.out.Total {
-		return EndpointsEnded
+	p.count(leases)
+	lease, leased := leases[node.Name]
+	switch {
+	case lease != LeaseRenewed && p.out.Silent*100 >= p.Rule.Spec.EvictionGuard.Endpoints.Percent()*p.out.Total:
+		p.out.Kept = append(p.out.Kept, node)
+		p.again(until)
+		return until.UTC().Format(time.RFC3339)
+	case leased && lease != LeaseExpired && !kubeletReports(node) && p.Now.Before(since.Add(unsure)):
+		p.again(p.Now.Add(unsureAgain))
+		return EndpointsArmed
 	}
-	p.out.Kept = append(p.out.Kept, node)
-	p.again(until)
-	return until.UTC().Format(time.RFC3339)
+	return EndpointsEnded
 }
 
 // count counts the rule's nodes that have a lease, and of these the silent ones. A node that is not kept since it was
 // lost counts neither as silent nor as one of the rule: it was lost before.
-func (p *planner) count(silent map[string]bool) {
+func (p *planner) count(leases map[string]Lease) {
 	if p.counted {
 		return
 	}
 	p.counted = true
 	for _, node := range p.Nodes {
-		is, leased := silent[node.Name]
+		lease, leased := leases[node.Name]
 		before := p.before[node.Name]
 		if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.Rule.Matches(node.Labels) {
 			continue
 		}
 		p.out.Total++
-		if is {
+		if lease != LeaseRenewed {
 			p.out.Silent++
 		}
 	}

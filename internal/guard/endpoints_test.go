@@ -47,10 +47,10 @@ func states(all ...string) map[string]string {
 
 func TestEndpoints(t *testing.T) {
 	armed := states("", "", "", "")
-	quiet := func(names ...string) map[string]bool {
-		out := map[string]bool{"n1": false, "n2": false, "n3": false, "n4": false, "unselected": true}
+	quiet := func(names ...string) map[string]Lease {
+		out := map[string]Lease{"n1": 0, "n2": 0, "n3": 0, "n4": 0, "unselected": LeaseExpired}
 		for _, n := range names {
-			out[n] = true
+			out[n] = LeaseExpired
 		}
 		return out
 	}
@@ -60,7 +60,7 @@ func TestEndpoints(t *testing.T) {
 		frozen string // the reason why the rule is frozen
 		before map[string]string
 		nodes  []*corev1.Node
-		silent map[string]bool
+		silent map[string]Lease
 		change func([]*corev1.Node)
 		done   bool
 		want   map[string]string // nil: the rule leaves the object
@@ -79,6 +79,18 @@ func TestEndpoints(t *testing.T) {
 		"one node is lost, and too few others": {before: armed, nodes: fleet(1), silent: quiet("n1"),
 			want: states("Ended", "", "", "")},
 		"kubelet says that its node is not ready": {before: armed, nodes: fleet(1), silent: quiet("n2", "n3", "n4"),
+			change: func(nodes []*corev1.Node) { nodes[0].Status.Conditions[0].Status = corev1.ConditionFalse },
+			want:   states("Ended", "", "", "")},
+		"the node controller is quick, and the lease is not old yet": {before: armed, nodes: fleet(1), silent: quiet(),
+			want: armed, at: 2},
+		"the lease is old, and those of others may be soon": {before: armed, nodes: fleet(11),
+			silent: map[string]Lease{"n1": LeaseSilent, "n2": 0, "n3": 0, "n4": 0}, want: armed, at: 2},
+		"and they are": {before: armed, nodes: fleet(15),
+			silent: map[string]Lease{"n1": LeaseSilent, "n2": LeaseSilent, "n3": 0, "n4": 0},
+			want:   states(stamp(25), "", "", ""), kept: 1},
+		"a lost node that renews its lease": {before: armed, nodes: fleet(30), silent: quiet(),
+			want: states("Ended", "", "", "")},
+		"a node without a lease": {before: armed, nodes: fleet(1), silent: map[string]Lease{"n2": 0},
 			want: states("Ended", "", "", "")},
 		"another share": {rule: func(r *build.RuleWrapper) { r.Endpoints(25, 40) }, before: armed, nodes: fleet(1),
 			silent: quiet("n1"), want: states(stamp(39), "", "", ""), kept: 1},
@@ -139,7 +151,7 @@ func TestEndpoints(t *testing.T) {
 				c.rule(r)
 			}
 			in := Endpoints{Rule: ruleset.Compile(r.Obj(), nil, at(-86400)), Nodes: c.nodes, Now: at(0),
-				Silent: func() map[string]bool { return c.silent }, Done: func(string) bool { return c.done }}
+				Leases: func() map[string]Lease { return c.silent }, Done: func(string) bool { return c.done }}
 			if c.before != nil {
 				in.Stored = &endpointsv1alpha1.EndpointRule{Name: "link", UID: "u-link", ArmedUntil: metav1.NewTime(at(40)),
 					Nodes: maps.Clone(c.before)}

@@ -211,12 +211,12 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set, stored *endpoints
 			order = append(order, rule.UID)
 		}
 	}
-	silent := k.silence(ctx)
+	leases := k.leases(ctx)
 	var all []endpointsv1alpha1.EndpointRule
 	plans := map[types.UID]guard.EndpointsPlan{}
 	for _, uid := range order {
 		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
-			Now: k.Clock.Now(), Silent: func() map[string]bool { return silent.get(&err) }}
+			Now: k.Clock.Now(), Leases: func() map[string]guard.Lease { return leases.get(&err) }}
 		if k.problem != "" && in.Rule != nil && !in.Rule.Inert() {
 			in.Rule = nil // the policy keeps nothing: end what it has kept
 		}
@@ -268,42 +268,41 @@ func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 
 // leases reads the leases of all nodes at most once.
 type leases struct {
-	read   func() (map[string]bool, error)
+	read   func() (map[string]guard.Lease, error)
 	looked bool
-	silent map[string]bool
+	nodes  map[string]guard.Lease
 }
 
-func (l *leases) get(out *error) map[string]bool {
+func (l *leases) get(out *error) map[string]guard.Lease {
 	if !l.looked {
 		var err error
 		l.looked = true
-		if l.silent, err = l.read(); err != nil {
+		if l.nodes, err = l.read(); err != nil {
 			*out = errors.Join(*out, err)
 		}
 	}
-	return l.silent
+	return l.nodes
 }
 
-// silence returns which nodes do not renew their lease, when that is needed: a watch of all leases would bring a
+// leases returns what the leases of nodes say, when that is needed: a watch of all leases would bring a
 // thousand changes in a second from ten thousand nodes.
-func (k *Keeper) silence(ctx context.Context) *leases {
-	return &leases{read: func() (map[string]bool, error) {
+func (k *Keeper) leases(ctx context.Context) *leases {
+	return &leases{read: func() (map[string]guard.Lease, error) {
 		list := &coordinationv1.LeaseList{}
 		if err := k.Live.List(ctx, list, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
 			return nil, fmt.Errorf("listing the leases of nodes: %w", err)
 		}
-		now, out := k.Clock.Now(), make(map[string]bool, len(list.Items))
+		now, out := k.Clock.Now(), make(map[string]guard.Lease, len(list.Items))
 		for i := range list.Items {
-			out[list.Items[i].Name] = silent(&list.Items[i], now)
+			out[list.Items[i].Name] = says(&list.Items[i], now)
 		}
 		return out, nil
 	}}
 }
 
-// silent reports whether a node has not renewed its lease for three quarters of its duration, which is 30 s by default:
-// three renewals are missing. The API server's time of the last write counts, if it is there, since the time in the
-// lease is by the node's clock.
-func silent(lease *coordinationv1.Lease, now time.Time) bool {
+// says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of
+// the last write counts, if it is there, since the time in the lease is by the node's clock.
+func says(lease *coordinationv1.Lease, now time.Time) guard.Lease {
 	var renewed time.Time
 	for i := range lease.ManagedFields {
 		if at := lease.ManagedFields[i].Time; at != nil && at.After(renewed) {
@@ -317,5 +316,11 @@ func silent(lease *coordinationv1.Lease, now time.Time) bool {
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		valid = time.Duration(*seconds) * time.Second
 	}
-	return now.Sub(renewed) > valid*3/4
+	switch age := now.Sub(renewed); {
+	case age > valid:
+		return guard.LeaseExpired
+	case age > valid*3/4:
+		return guard.LeaseSilent
+	}
+	return guard.LeaseRenewed
 }

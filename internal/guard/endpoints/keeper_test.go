@@ -302,14 +302,17 @@ func TestSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec    coordinationv1.LeaseSpec
 		written *metav1.Time
-		want    bool
+		want    guard.Lease
 	}{
-		"renewed":               {spec: coordinationv1.LeaseSpec{RenewTime: micro(30 * time.Second)}},
-		"not renewed":           {spec: coordinationv1.LeaseSpec{RenewTime: micro(31 * time.Second)}, want: true},
-		"never renewed":         {want: true},
+		"renewed": {spec: coordinationv1.LeaseSpec{RenewTime: micro(30 * time.Second)}},
+		"not renewed": {spec: coordinationv1.LeaseSpec{RenewTime: micro(31 * time.Second)},
+			want: guard.LeaseSilent},
+		"expired": {spec: coordinationv1.LeaseSpec{RenewTime: micro(41 * time.Second)},
+			want: guard.LeaseExpired},
+		"never renewed":         {want: guard.LeaseExpired},
 		"a node's clock behind": {spec: coordinationv1.LeaseSpec{RenewTime: micro(time.Hour)}, written: at(time.Second)},
 		"a node's clock ahead": {spec: coordinationv1.LeaseSpec{RenewTime: micro(-time.Hour)},
-			written: at(31 * time.Second), want: true},
+			written: at(31 * time.Second), want: guard.LeaseSilent},
 		"a longer lease": {spec: coordinationv1.LeaseSpec{RenewTime: micro(80 * time.Second),
 			LeaseDurationSeconds: new(int32(120))}},
 	} {
@@ -317,8 +320,8 @@ func TestSilent(t *testing.T) {
 		if c.written != nil {
 			lease.ManagedFields = []metav1.ManagedFieldsEntry{{Time: c.written}}
 		}
-		if got := silent(lease, now); got != c.want {
-			t.Errorf("%s: silent is %t, want %t", name, got, c.want)
+		if got := says(lease, now); got != c.want {
+			t.Errorf("%s: the lease says %d, want %d", name, got, c.want)
 		}
 	}
 }
