@@ -228,7 +228,7 @@ func (p *planner) decide(node *corev1.Node, since time.Time) string {
 	p.count(leases)
 	lease, leased := leases[node.Name]
 	switch {
-	case lease != LeaseRenewed && p.out.Silent*100 >= p.Rule.Spec.EvictionGuard.Endpoints.Percent()*p.out.Total:
+	case lease != LeaseRenewed && p.outage():
 		p.out.Kept = append(p.out.Kept, node)
 		p.again(until)
 		return until.UTC().Format(time.RFC3339)
@@ -237,6 +237,13 @@ func (p *planner) decide(node *corev1.Node, since time.Time) string {
 		return EndpointsArmed
 	}
 	return EndpointsEnded
+}
+
+// outage reports whether so many nodes do not renew their leases that this is an outage. One node of several must be
+// more than the share: with the default, one of two is no outage.
+func (p *planner) outage() bool {
+	least := p.Rule.Spec.EvictionGuard.Endpoints.Percent() * p.out.Total
+	return p.out.Silent*100 > least || p.out.Silent*100 == least && (p.out.Silent > 1 || p.out.Total == 1)
 }
 
 // count counts the rule's nodes that have a lease, and of these the silent ones. A node that is not kept since it was
