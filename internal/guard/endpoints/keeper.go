@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,17 +59,26 @@ type Keeper struct {
 	// Clock tells the time.
 	Clock clock.PassiveClock
 
-	// These are used by passes only: the last pass, the last look, and whether a rule needed the policy then.
+	// These are used by passes only: the last pass, the last look, whether a rule needed the policy then, and whether
+	// there is no policy.
 	passed, looked time.Time
-	wanted         bool
+	wanted, gone   bool
 
-	mu      sync.Mutex
-	object  *endpointsv1alpha1.KeptEndpoints // as it is stored; nil if that is not known
-	problem string                           // why nothing is kept
-	kept    map[types.UID]int                // nodes, by rule
-	marked  map[string]mark                  // nodes whose pods were marked not ready
-	causes  map[string]string                // why pods of nodes are kept no longer
+	mu       sync.Mutex
+	object   *endpointsv1alpha1.KeptEndpoints // as it is stored; nil if that is not known
+	problems map[string]string                // why endpoints do not work, by what failed
+	kept     map[types.UID]int                // nodes, by rule
+	marked   map[string]mark                  // nodes whose pods were marked not ready
+	causes   map[string]string                // why pods of nodes are kept no longer
 }
+
+// What may fail. Each problem lasts until the same succeeds.
+const (
+	looking = "look"
+	writing = "write"
+	leasing = "leases"
+	marking = "pods of "
+)
 
 // mark identifies the time when a node was lost.
 type mark struct {
@@ -125,7 +136,7 @@ func (k *Keeper) stored() *endpointsv1alpha1.KeptEndpoints {
 // look reads the object, and whether the policy is installed. If no rule needs them, it is no error that they are not
 // there.
 func (k *Keeper) look(ctx context.Context, wanted bool) error {
-	object, problem := &endpointsv1alpha1.KeptEndpoints{}, ""
+	object, problem, gone := &endpointsv1alpha1.KeptEndpoints{}, "", false
 	err := k.Live.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object)
 	missing := apierrors.IsForbidden(err) || meta.IsNoMatchError(err)
 	switch {
@@ -144,24 +155,37 @@ func (k *Keeper) look(ctx context.Context, wanted bool) error {
 		}
 		err := k.Live.Get(ctx, client.ObjectKey{Name: k.Policy}, part)
 		switch {
-		case apierrors.IsNotFound(err), apierrors.IsForbidden(err), meta.IsNoMatchError(err):
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			problem, gone = err.Error(), true
+		case apierrors.IsForbidden(err): // also for a moment after a start of the API server: the policy may be there
 			problem = err.Error()
 		case err != nil:
 			return fmt.Errorf("looking for the admission policy: %w", err)
 		}
 	}
+	if wanted && problem == "" {
+		if _, err := k.listLeases(ctx, client.Limit(1)); err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+	}
+	k.gone = gone
 	k.mu.Lock()
 	k.object = object
 	k.mu.Unlock()
-	k.setProblem(problem)
+	k.setProblem(looking, problem)
 	return nil
 }
 
-// setProblem remembers why nothing is kept, and enqueues the rules if that has changed.
-func (k *Keeper) setProblem(problem string) {
+// setProblem remembers why something does not work, and enqueues the rules if that has changed.
+func (k *Keeper) setProblem(what, problem string) {
 	k.mu.Lock()
-	changed := k.problem != problem
-	k.problem = problem
+	changed := k.problems[what] != problem
+	if k.problems == nil {
+		k.problems = map[string]string{}
+	}
+	if k.problems[what] = problem; problem == "" {
+		delete(k.problems, what)
+	}
 	k.mu.Unlock()
 	if !changed {
 		return
@@ -173,16 +197,17 @@ func (k *Keeper) setProblem(problem string) {
 	}
 }
 
-// Problem returns why the pods of a rule would not be kept ready, or nil if no reason is known.
+// Problem returns why the endpoints of a rule do not work, or nil if no reason is known.
 func (k *Keeper) Problem(rule *ruleset.Rule) *guard.Problem {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if rule.Spec.EvictionGuard.EndpointsHold() == 0 || k.problem == "" {
+	if rule.Spec.EvictionGuard.EndpointsHold() == 0 || len(k.problems) == 0 {
 		return nil
 	}
-	return &guard.Problem{Reason: guard.ReasonNoEndpointPolicy, Message: fmt.Sprintf("evictions are denied, but pods do "+
-		"not stay ready: the admission policy for endpoints does not work, which needs Kubernetes 1.36: set "+
-		"evictionGuard.endpoints.enabled in the chart, or apply config/endpoint-policy: %s", k.problem)}
+	first := slices.Min(slices.Collect(maps.Keys(k.problems)))
+	return &guard.Problem{Reason: guard.ReasonNoEndpointPolicy, Message: fmt.Sprintf("evictions are denied, but "+
+		"endpoints do not work, which need Kubernetes 1.36, an admission policy and permissions: set "+
+		"evictionGuard.endpoints.enabled in the chart, or apply config/endpoint-policy: %s", k.problems[first])}
 }
 
 // Kept returns on how many nodes the pods stay ready because of a rule.
@@ -217,7 +242,7 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set, stored *endpoints
 	for _, uid := range order {
 		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
 			Now: k.Clock.Now(), Leases: func() map[string]guard.Lease { return leases.get(&err) }}
-		if k.problem != "" && in.Rule != nil && !in.Rule.Inert() {
+		if k.gone && in.Rule != nil && !in.Rule.Inert() {
 			in.Rule = nil // the policy keeps nothing: end what it has kept
 		}
 		p := guard.PlanEndpoints(&in)
@@ -240,6 +265,7 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set, stored *endpoints
 func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints,
 	rules []endpointsv1alpha1.EndpointRule) (*endpointsv1alpha1.KeptEndpoints, error) {
 	if equality.Semantic.DeepEqual(stored.Rules, rules) {
+		k.setProblem(writing, "")
 		return stored, nil
 	}
 	object := stored.DeepCopy()
@@ -258,10 +284,11 @@ func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 	k.mu.Unlock()
 	switch {
 	case err == nil:
+		k.setProblem(writing, "")
 		return object, nil
 	case apierrors.IsForbidden(err), meta.IsNoMatchError(err), apierrors.IsInvalid(err),
 		apierrors.IsRequestEntityTooLargeError(err):
-		k.setProblem(err.Error())
+		k.setProblem(writing, err.Error())
 	}
 	return nil, fmt.Errorf("writing the kept endpoints: %w", err)
 }
@@ -288,9 +315,9 @@ func (l *leases) get(out *error) map[string]guard.Lease {
 // thousand changes in a second from ten thousand nodes.
 func (k *Keeper) leases(ctx context.Context) *leases {
 	return &leases{read: func() (map[string]guard.Lease, error) {
-		list := &coordinationv1.LeaseList{}
-		if err := k.Live.List(ctx, list, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
-			return nil, fmt.Errorf("listing the leases of nodes: %w", err)
+		list, err := k.listLeases(ctx)
+		if err != nil {
+			return nil, err
 		}
 		now, out := k.Clock.Now(), make(map[string]guard.Lease, len(list.Items))
 		for i := range list.Items {
@@ -298,6 +325,25 @@ func (k *Keeper) leases(ctx context.Context) *leases {
 		}
 		return out, nil
 	}}
+}
+
+func (k *Keeper) listLeases(ctx context.Context, opts ...client.ListOption) (*coordinationv1.LeaseList, error) {
+	list := &coordinationv1.LeaseList{}
+	err := k.Live.List(ctx, list, append(opts, client.InNamespace(corev1.NamespaceNodeLease))...)
+	return list, k.failed(leasing, "listing the leases of nodes", err)
+}
+
+// failed returns an error, and remembers the problem if that is a missing permission.
+func (k *Keeper) failed(what, doing string, err error) error {
+	switch {
+	case err == nil:
+		k.setProblem(what, "")
+		return nil
+	case apierrors.IsForbidden(err):
+		first, _, _ := strings.Cut(err.Error(), "\n") // of many pods
+		k.setProblem(what, doing+": "+first)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,6 +59,12 @@ func newScene(t *testing.T, server *cluster.Cluster) *scene {
 					return errors.New("the operator may only list pods")
 				}
 				return errors.Join(s.refused(fmt.Sprintf("get %T", obj)), c.Get(ctx, key, obj, opts...))
+			},
+			Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
+				if err := s.refused(fmt.Sprintf("update %T", obj)); err != nil {
+					return err
+				}
+				return c.Update(ctx, obj, opts...)
 			},
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 				return errors.Join(s.refused(fmt.Sprintf("list %T", list)), c.List(ctx, list, opts...))
@@ -185,6 +192,20 @@ func TestKeeper(t *testing.T) {
 		cluster.Must(t, server.Client.Status().Update(ctx, pod))
 	}
 	podReports()
+	forbid := func(what string) {
+		s.refused = func(verb string) error {
+			if verb == what {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: what}, "", errors.New("no permission"))
+			}
+			return nil
+		}
+	}
+	explains := func(word string) {
+		t.Helper()
+		if p := s.Problem(rule); (p != nil) != (word != "") || p != nil && !strings.Contains(p.Message, word) {
+			t.Errorf("the problem is %+v, want one of %q", p, word)
+		}
+	}
 
 	// Without the policy nothing is armed, and the rule says why.
 	if _, err := s.pass(0); err != nil {
@@ -207,22 +228,13 @@ func TestKeeper(t *testing.T) {
 	}
 	lease("a", silent)
 	ready("a", corev1.ConditionUnknown)
-	s.refused = func(verb string) error {
-		if verb == "list *v1.LeaseList" {
-			return errors.New("no answer")
-		}
-		return nil
-	}
+	forbid("list *v1.LeaseList")
 	if _, err := s.pass(1); err == nil {
 		t.Error("an error is lost")
 	}
+	explains("listing the leases of nodes")
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
-	s.refused = func(verb string) error {
-		if verb == "patch p" {
-			return errors.New("no answer")
-		}
-		return nil
-	}
+	forbid("patch p")
 	if _, err := s.pass(1); err != nil {
 		t.Fatal(err)
 	}
@@ -230,9 +242,11 @@ func TestKeeper(t *testing.T) {
 		t.Error("an error is lost")
 	}
 	podIs(corev1.ConditionTrue)
+	explains("marking pod default/p not ready")
 	s.refused = func(string) error { return nil }
 	s.passes(1)
 	podIs(corev1.ConditionFalse)
+	explains("")
 	s.told("EndpointsEnded Marked 1 pods of the node not ready: this is no outage, 1 of 3 nodes")
 	s.has(server, map[string]string{"a": endpointsv1alpha1.Ended, "b": "", "c": ""})
 
@@ -271,6 +285,25 @@ func TestKeeper(t *testing.T) {
 	s.passes(1)
 	podIs(corev1.ConditionTrue)
 	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
+
+	// The object cannot be written, and then the policy cannot be read: the rule says so, and nothing ends.
+	forbid("update *v1alpha1.KeptEndpoints")
+	told := len(s.changed)
+	for _, seconds := range []int{16, 1, 1} {
+		if _, err := s.pass(seconds); err == nil {
+			t.Error("an error is lost")
+		}
+		explains("update *v1alpha1.KeptEndpoints")
+	}
+	if n := len(s.changed) - told; n != 1 {
+		t.Errorf("the rule was enqueued %d times, want once", n)
+	}
+	forbid("get *v1.MutatingAdmissionPolicy")
+	s.passes(1)
+	podIs(corev1.ConditionTrue)
+	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
+	explains("get *v1.MutatingAdmissionPolicy")
+	s.refused = func(string) error { return nil }
 
 	// Another process has written: the pass fails, and the next one reads again.
 	object := &endpointsv1alpha1.KeptEndpoints{}

@@ -154,6 +154,11 @@ func cause(was string, p guard.EndpointsPlan) string {
 func (k *Keeper) Pods() reconcile.Reconciler { return reconcile.Func(k.markPods) }
 
 func (k *Keeper) markPods(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	result, err := k.markPodsOf(ctx, req)
+	return result, k.failed(marking+req.Name, "ending the endpoints of node "+req.Name, err)
+}
+
+func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	object := k.stored()
 	if object == nil {
 		return reconcile.Result{RequeueAfter: least}, nil
