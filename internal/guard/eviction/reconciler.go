@@ -235,17 +235,20 @@ func replaced(err error) bool {
 // ready on a node that is not becomes not ready in the same write.
 func (r *Reconciler) announceDisruption(ctx context.Context, node *corev1.Node, pod *corev1.Pod,
 	rule *ruleset.Rule) error {
-	if c := condition.OfPod(pod, corev1.DisruptionTarget); c != nil && c.Status == corev1.ConditionTrue {
-		return nil
+	var conditions []corev1.PodCondition
+	if c := condition.OfPod(pod, corev1.DisruptionTarget); c == nil || c.Status != corev1.ConditionTrue {
+		conditions = append(conditions, corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
+			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
+				rule.Name),
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+		})
 	}
-	conditions := []corev1.PodCondition{{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
-		Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
-			rule.Name),
-		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-	}}
 	if guard.KeptReady(node, pod) {
 		conditions = append(conditions, endpoints.NotReady(r.Clock.Now()))
+	}
+	if len(conditions) == 0 {
+		return nil // the node controller has announced it, and its deletion was denied
 	}
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID}, "status": map[string]any{"conditions": conditions},

@@ -228,20 +228,23 @@ var _ = Describe("Finishing evictions", func() {
 
 	It("marks a pod not ready that was kept ready, before it evicts it", func(ctx context.Context) {
 		w := newWorld(ctx)
-		due := w.pod("due", 5)
-		ready := func(status corev1.ConditionStatus) {
-			GinkgoHelper()
-			due = get(w, due)
-			due.Status.Conditions = append(due.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: status})
-			Expect(server.Client.Status().Update(ctx, due)).To(Succeed())
+		due, announced := w.pod("due", 5), w.pod("announced", 5) // and the deletion of this one was denied before
+		for _, p := range []*corev1.Pod{due, announced} {
+			p = get(w, p)
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			if p.Name == announced.Name {
+				p.Status.Conditions = append(p.Status.Conditions,
+					corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+			}
+			Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
 		}
-		ready(corev1.ConditionTrue)
-		w.deleting = func() {
-			Expect(get(w, due).Status.Conditions).To(ContainElements(HaveField("Type", corev1.DisruptionTarget),
-				And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse))))
-		}
+		marked := ContainElements(HaveField("Type", corev1.DisruptionTarget),
+			And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse)))
+		w.deleting = func() { Expect(get(w, announced).Status.Conditions).To(marked) }
 		w.at(61)
-		Expect(w.deletes).To(Equal([]string{"due"}))
+		Expect(w.deletes).To(Equal([]string{"announced", "due"}))
+		Expect(get(w, due).Status.Conditions).To(marked)
 	})
 
 	It("goes on after a deletion that failed", func(ctx context.Context) {
