@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -286,11 +287,24 @@ func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 	case err == nil:
 		k.setProblem(writing, "")
 		return object, nil
-	case apierrors.IsForbidden(err), meta.IsNoMatchError(err), apierrors.IsInvalid(err),
-		apierrors.IsRequestEntityTooLargeError(err):
+	case refused(err):
 		k.setProblem(writing, err.Error())
 	}
 	return nil, fmt.Errorf("writing the kept endpoints: %w", err)
+}
+
+// refused reports whether an error of the API server may last. It gives no reason if the object is too large for etcd.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return meta.IsNoMatchError(err)
+	}
+	switch status.Status().Code {
+	case http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout: // written or deleted by another process, or the next try may succeed
+		return false
+	}
+	return true
 }
 
 // leases reads the leases of all nodes at most once.

@@ -298,6 +298,16 @@ func TestKeeper(t *testing.T) {
 	if n := len(s.changed) - told; n != 1 {
 		t.Errorf("the rule was enqueued %d times, want once", n)
 	}
+	s.refused = func(verb string) error {
+		if verb == "update *v1alpha1.KeptEndpoints" {
+			return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+		}
+		return nil
+	}
+	if _, err := s.pass(1); err == nil {
+		t.Error("an error is lost")
+	}
+	explains("request is too large")
 	forbid("get *v1.MutatingAdmissionPolicy")
 	s.passes(1)
 	podIs(corev1.ConditionTrue)
