@@ -290,12 +290,17 @@ var _ = Describe("A rule", func() {
 	It("says on how many nodes pods stay ready in an outage", func(ctx context.Context) {
 		d := newDesk(ctx, build.MakeRule("r").Selector("pool", "a").Condition("Ready").EvictionGuard(600).Endpoints(50, 60),
 			node("a"))
-		d.KeptEndpoints = func(*ruleset.Rule) int { return 3 }
+		kept := 3
+		d.KeptEndpoints = func(*ruleset.Rule) int { return kept }
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: state.ReasonEvidenceMissing,
 			Hold: guard.HoldActive})
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("; the pods of 3 nodes stay ready, since " +
 			"this is an outage"))
+		kept = 0
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("maxHoldSeconds have passed"))
 	})
 
 	It("says why its condition cannot be published, and what to set", func(ctx context.Context) {

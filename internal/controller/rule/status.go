@@ -293,9 +293,9 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	}
 }
 
-// keptEndpoints says on how many nodes pods stay ready, if the rule keeps endpoints.
+// keptEndpoints says on how many nodes pods stay ready, if there are any.
 func keptEndpoints(m *fleet.Material) string {
-	if m.Rule.Spec.EvictionGuard.EndpointsHold() == 0 {
+	if m.KeptEndpoints == 0 {
 		return ""
 	}
 	return fmt.Sprintf("; the pods of %s stay ready, since this is an outage", text.Nodes(m.KeptEndpoints))
