@@ -150,7 +150,7 @@ func (p *planner) again(at time.Time) {
 // state returns the next state of a node, and whether it is in the object.
 func (p *planner) state(node *corev1.Node) (string, bool) {
 	before, known := p.before[node.Name]
-	selected := p.arms && p.Rule.Matches(node.Labels)
+	selected := p.arms && p.guards(node)
 	ready, since := readySince(node, p.Now)
 	switch {
 	case !known && !selected:
@@ -176,7 +176,17 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 // pending reports whether the evidence of the rule, which selects the node, is being read, as after each start of the
 // operator. Then the node waits for the rule.
 func (p *planner) pending(node *corev1.Node) bool {
-	return p.Rule != nil && p.Rule.Pending() && p.Rule.Matches(node.Labels)
+	return p.Rule != nil && p.Rule.Pending() && p.guards(node)
+}
+
+// guards reports whether the rule guards the node: it selects the node, and has not completed it.
+func (p *planner) guards(node *corev1.Node) bool {
+	return p.Rule.Matches(node.Labels) && !completed(p.Rule, node)
+}
+
+// completed reports whether a node has completed a bootstrap-only rule.
+func completed(rule *ruleset.Rule, node *corev1.Node) bool {
+	return rule.Spec.BootstrapOnly() && nodeview.Completed(rule, node)
 }
 
 // kubeletReports reports whether kubelet itself says that the node is not ready. Then it reports its pods, too.
@@ -208,7 +218,7 @@ func KeptReady(node *corev1.Node, pod *corev1.Pod) bool {
 func EndpointsUntil(rule *ruleset.Rule, node *corev1.Node, now time.Time) (time.Time, bool) {
 	ready, since := readySince(node, now)
 	until := since.Add(rule.Spec.EvictionGuard.EndpointsHold())
-	return until, KeepsEndpoints(rule) && !ready && now.Before(until)
+	return until, KeepsEndpoints(rule) && !completed(rule, node) && !ready && now.Before(until)
 }
 
 // decide returns the state of a node that was armed and is not ready.
@@ -256,7 +266,7 @@ func (p *planner) count(leases map[string]Lease) {
 	for _, node := range p.Nodes {
 		lease, leased := leases[node.Name]
 		before := p.before[node.Name]
-		if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.Rule.Matches(node.Labels) {
+		if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.guards(node) {
 			continue
 		}
 		p.out.Total++

@@ -129,6 +129,13 @@ func TestEndpoints(t *testing.T) {
 					n.Labels = nil
 				}
 			}, want: map[string]string{"n1": "Ended", "n2": "Ended", "n4": ""}},
+		"a node that has completed a bootstrap-only rule": {rule: func(r *build.RuleWrapper) { r.BootstrapOnly() },
+			before: states("", "", ""), nodes: fleet(1, 1), silent: quiet("n1", "n2", "n4"),
+			change: func(nodes []*corev1.Node) {
+				for _, n := range []*corev1.Node{nodes[0], nodes[3]} {
+					n.Annotations = map[string]string{"readiness.k8s.io/bootstrap-completed-link": "x"}
+				}
+			}, want: states("Ended", "Ended", "")},
 		"a deleted node": {before: states("", "", "", "", ""), nodes: fleet(), want: armed},
 		"a rule that is gone": {noRule: true, before: states(stamp(10), "", "Ended", "Marked"),
 			nodes: fleet(30, 1, 50, 60), want: states("Ended", "Ended", "Ended")},
