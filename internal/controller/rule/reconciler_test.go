@@ -295,8 +295,8 @@ var _ = Describe("A rule", func() {
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateHeld, Reason: state.ReasonEvidenceMissing,
 			Hold: guard.HoldActive})
 		d.reconcile()
-		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("; the pods of 3 nodes stay ready, since " +
-			"this is an outage"))
+		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("; pods of 3 nodes stay ready if they " +
+			"were, since this is an outage"))
 		kept = 0
 		d.step(time.Minute)
 		d.reconcile()

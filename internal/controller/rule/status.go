@@ -298,7 +298,7 @@ func keptEndpoints(m *fleet.Material) string {
 	if m.KeptEndpoints == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the pods of %s stay ready, since this is an outage", text.Nodes(m.KeptEndpoints))
+	return fmt.Sprintf("; pods of %s stay ready if they were, since this is an outage", text.Nodes(m.KeptEndpoints))
 }
 
 // publishingCondition sets the condition that says whether the rule's verdict is on nodes. A suspended rule changes

@@ -270,7 +270,7 @@ func TestKeeper(t *testing.T) {
 	s.passes(1)
 	podIs(corev1.ConditionTrue)
 	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
-	s.told("EndpointsKept The pods of the node stay ready until")
+	s.told("EndpointsKept Pods of the node that are ready stay so until")
 	if s.Kept(rule) != 1 || s.changed[len(s.changed)-1] != "link" {
 		t.Errorf("%d nodes are kept, and %v were enqueued", s.Kept(rule), s.changed)
 	}

@@ -82,8 +82,8 @@ func (k *Keeper) tell(rules *ruleset.Set, before map[types.UID]*endpointsv1alpha
 		uid := types.UID(r.UID)
 		kept[uid] = compare(before[uid], r, plans[uid], causes)
 		for _, node := range plans[uid].Kept {
-			k.Recorder.Eventf(node, nil, corev1.EventTypeWarning, reasonKept, actionKeep, "The pods of the node stay ready "+
-				"until %s, or until the node is ready: %d of %d nodes of rule %s do not renew their leases",
+			k.Recorder.Eventf(node, nil, corev1.EventTypeWarning, reasonKept, actionKeep, "Pods of the node that are "+
+				"ready stay so until %s, or until the node is ready: %d of %d nodes of rule %s do not renew their leases",
 				r.Nodes[node.Name], plans[uid].Silent, plans[uid].Total, r.Name)
 		}
 	}
