@@ -30,10 +30,10 @@ type GuardEndpoints struct {
 	// +kubebuilder:validation:Maximum=100
 	OutagePercent *int32 `json:"outagePercent,omitempty"`
 
-	// maxHoldSeconds is how long pods are kept ready at most, from when the node was no longer ready. At most the
-	// maxHoldSeconds of the guard. Default 600, or that of the guard if it is less.
+	// maxHoldSeconds is how long pods are kept ready at most, from when the node was no longer ready. At least 20, and
+	// at most the maxHoldSeconds of the guard. Default 600, or that of the guard if it is less.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Minimum=20
 	// +kubebuilder:validation:Maximum=604800
 	MaxHoldSeconds *int32 `json:"maxHoldSeconds,omitempty"`
 }

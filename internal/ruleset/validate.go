@@ -253,8 +253,8 @@ func (v *validator) endpoints(spec *v1alpha1.NodeReadinessRuleSpec) {
 	if n := e.OutagePercent; n != nil && (*n < 1 || *n > 100) {
 		v.Invalid("spec.evictionGuard.endpoints.outagePercent", "must be from 1 to 100, not %d", *n)
 	}
-	if n := e.MaxHoldSeconds; n != nil && (*n < 1 || time.Duration(*n)*time.Second > g.MaxHold()) {
-		v.Invalid("spec.evictionGuard.endpoints.maxHoldSeconds", "must be from 1 to maxHoldSeconds, which is %d, not %d",
+	if n := e.MaxHoldSeconds; n != nil && (*n < 20 || time.Duration(*n)*time.Second > g.MaxHold()) {
+		v.Invalid("spec.evictionGuard.endpoints.maxHoldSeconds", "must be from 20 to maxHoldSeconds, which is %d, not %d",
 			int64(g.MaxHold()/time.Second), *n)
 	}
 	if !slices.ContainsFunc(spec.Conditions, func(c v1alpha1.ConditionRequirement) bool {

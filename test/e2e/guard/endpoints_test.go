@@ -292,7 +292,7 @@ func TestEndpointsInAnOutage(t *testing.T) {
 	k.reconnect(back...)
 	k.state(back[0], "")
 	stop()
-	e.Edit(rule, func() { rule.Spec.EvictionGuard.Endpoints.MaxHoldSeconds = new(int32(1)) })
+	e.Edit(rule, func() { rule.Spec.EvictionGuard.Endpoints.MaxHoldSeconds = new(int32(20)) })
 	e.Eventually("the pods of the others are not ready", k.podsReady(false, away...))
 	e.Must(k.podsReady(true, back...)())
 	e.Eventually("their endpoints are gone", k.serving(len(back)))
