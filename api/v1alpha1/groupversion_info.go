@@ -58,6 +58,16 @@ func Serve(name string) error {
 	return nil
 }
 
+// GroupOf returns the API group with this Group.MarkerPrefix. The default group has also the empty one.
+func GroupOf(markerPrefix string) (name string, known bool) {
+	for i := range groups {
+		if groups[i].MarkerPrefix == markerPrefix || i == 0 && markerPrefix == "" {
+			return groups[i].Name, true
+		}
+	}
+	return "", false
+}
+
 // GroupNames returns the names of the API groups, the default first.
 func GroupNames() []string { return []string{groups[0].Name, groups[1].Name} }
 

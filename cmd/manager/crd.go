@@ -50,6 +50,17 @@ admission policy of this version has them before the operator is upgraded.`,
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
+			scheme := runtime.NewScheme()
+			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
+				return err
+			}
+			c, err := ctrlclient.New(cfg, ctrlclient.Options{Scheme: scheme})
+			if err != nil {
+				return fmt.Errorf("connecting to the cluster: %w", err)
+			}
+			if err := checkGroup(cmd.Context(), c); err != nil {
+				return err
+			}
 			for _, load := range []func() (*apiextensionsv1.CustomResourceDefinition, error){crd.Load, crd.LoadAdmissionRules} {
 				wanted, err := load()
 				if err != nil {
@@ -58,14 +69,6 @@ admission policy of this version has them before the operator is upgraded.`,
 				if err := applyCRD(cmd.Context(), client.CustomResourceDefinitions(), wanted, cmd.OutOrStdout()); err != nil {
 					return err
 				}
-			}
-			scheme := runtime.NewScheme()
-			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
-				return err
-			}
-			c, err := ctrlclient.New(cfg, ctrlclient.Options{Scheme: scheme})
-			if err != nil {
-				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
 			return seedAdmissionRules(cmd.Context(), c, cmd.OutOrStdout())
 		},

@@ -40,6 +40,7 @@ func TestCommands(t *testing.T) {
 	t.Run("delete-rules", func(t *testing.T) { deletes(t, server, crds) }) // in the end also the CRD
 	t.Run("apply-crd", func(t *testing.T) { applies(t, crds) })
 	t.Run("the rules for admission", func(t *testing.T) { fills(t, server) })
+	t.Run("another API group", func(t *testing.T) { refuses(t, server, crds) })
 }
 
 // deleteDefinition deletes the CRD, and waits until it is gone.
@@ -145,5 +146,47 @@ func fills(t *testing.T, server *cluster.Cluster) {
 		if !slices.Equal(got, want) {
 			t.Errorf("the object has %v, want %v", got, want)
 		}
+	}
+}
+
+// refuses plays an installation in Nodegate's own group, in which a flag was forgotten.
+func refuses(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomResourceDefinitionInterface) {
+	object := &admissionv1alpha1.AdmissionRules{}
+	cluster.Must(t, server.Client.Get(t.Context(), client.ObjectKey{Name: admissionv1alpha1.Name}, object))
+	object.MarkerPrefix = "nodegate.io/bootstrap-completed-"
+	cluster.Must(t, server.Client.Update(t.Context(), object))
+	edited, err := crds.Get(t.Context(), crd.Name(), metav1.GetOptions{})
+	cluster.Must(t, err)
+	edited.Spec.Names.Categories = []string{"theirs"}
+	edited, err = crds.Update(t.Context(), edited, metav1.UpdateOptions{})
+	cluster.Must(t, err)
+	for _, args := range [][]string{
+		{"apply-crd"}, {"delete-rules", "--all", "--timeout=5s"},
+		{"--leader-elect=false", "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=0"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		cmd := newCommand(&options{})
+		cmd.SetArgs(append(args, "--kubeconfig="+server.Kubeconfig()))
+		cmd.SetOut(io.Discard)
+		err := cmd.ExecuteContext(ctx)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "set --api-group=rules.nodegate.io") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	now, err := crds.Get(t.Context(), crd.Name(), metav1.GetOptions{})
+	cluster.Must(t, err)
+	if now.Generation != edited.Generation {
+		t.Error("the CRD of the other group was written")
+	}
+	rules := &v1alpha1.NodeReadinessRuleList{}
+	cluster.Must(t, server.Client.List(t.Context(), rules))
+	for i := range rules.Items {
+		if !rules.Items[i].DeletionTimestamp.IsZero() {
+			t.Errorf("rule %s of the other group was deleted", rules.Items[i].Name)
+		}
+	}
+	if len(rules.Items) == 0 {
+		t.Error("the rules of the other group are gone")
 	}
 }

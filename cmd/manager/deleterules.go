@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
@@ -51,7 +52,7 @@ would otherwise keep for ten minutes. A rule that does not exist counts as delet
 				return err
 			}
 			scheme := runtime.NewScheme()
-			if err := v1alpha1.AddToScheme(scheme); err != nil {
+			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
 				return err
 			}
 			c, err := client.New(cfg, client.Options{Scheme: scheme})
@@ -60,6 +61,9 @@ would otherwise keep for ten minutes. A rule that does not exist counts as delet
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
+			if err := checkGroup(ctx, c); err != nil {
+				return err
+			}
 			return deleteRules(ctx, c, names, cmd.OutOrStdout())
 		},
 	}

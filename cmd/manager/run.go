@@ -15,6 +15,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +52,10 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 	mgr, err := ctrl.NewManager(cfg, managed)
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
+	}
+	// A process without this permission goes on: it reports later that it lacks it.
+	if err := checkGroup(ctx, mgr.GetAPIReader()); err != nil && !apierrors.IsForbidden(err) {
+		return err
 	}
 	metrics.Registry.MustRegister(version.BuildInfo())
 	if !o.election.enabled {

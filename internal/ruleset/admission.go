@@ -5,6 +5,7 @@ package ruleset
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -53,6 +54,21 @@ func (r *Rule) undecided() bool {
 	return r.Pending() || r.Mode == Frozen && slices.ContainsFunc(r.Problems, func(p Problem) bool {
 		return p.Reason == ReasonForeignCRD
 	})
+}
+
+// CheckGroup returns an error if an installation serves another API group than this process. object is what that
+// installation has written. In another group, its rules are unknown: their taints would be removed from all nodes.
+func CheckGroup(object *admissionv1alpha1.AdmissionRules) error {
+	switch group, known := v1alpha1.GroupOf(object.MarkerPrefix); {
+	case !known:
+		return fmt.Errorf("admissionrules %s: markerPrefix %q is of no API group that this version knows", object.Name,
+			object.MarkerPrefix)
+	case group != v1alpha1.Served().Name:
+		return fmt.Errorf("Nodegate serves the API group %s in this cluster, not %s: set --api-group=%[1]s (apiGroup in the "+
+			"chart). To change the group, delete all rules, uninstall Nodegate, and run kubectl delete admissionrules %[3]s",
+			group, v1alpha1.Served().Name, object.Name)
+	}
+	return nil
 }
 
 // ForAdmission returns the object with what the set says about admission, and the UIDs of the rules that have no room
