@@ -104,3 +104,22 @@
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* Refuses an upgrade to another API group: the rules of the group before are not read any more, and all nodes are released. */}}
+{{- define "nodegate.checkGroup" -}}
+{{- if .Release.IsUpgrade }}
+{{- with lookup "apps/v1" "Deployment" (include "nodegate.namespace" .) (include "nodegate.manager" .) }}
+{{- $group := "readiness.node.x-k8s.io" }}
+{{- range $container := .spec.template.spec.containers }}
+{{- range $arg := $container.args }}
+{{- if hasPrefix "--api-group=" $arg }}
+{{- $group = trimPrefix "--api-group=" $arg }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if ne $group $.Values.apiGroup }}
+{{- fail (printf "apiGroup: this release serves %s. An upgrade cannot change it to %s: use --set apiGroup=%[1]s, or --reset-then-reuse-values" $group $.Values.apiGroup) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
