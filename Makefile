@@ -40,9 +40,10 @@ RULES ?= $(if $(SYNTHETIC),10,1)
 ROUNDS ?= 3
 # Nodes of "bench" against a synthetic server, with RULES rules, instead of a control plane.
 SYNTHETIC ?=
-# The API group of the rules, by what is deployed.
-OWN_GROUP = $(filter %/own-group,$(CONFIG))
-API_GROUP ?= $(if $(OWN_GROUP),rules.nodegate.io,readiness.node.x-k8s.io)
+# The API group of the rules, by what is deployed. It is rendered at most once, when a target needs it.
+RENDERED_GROUP = $(shell out="$$($(KUSTOMIZE) build $(CONFIG))" && printf '%s\n' "$$out" | sed -n 's/^ *- --api-group=//p')\
+$(if $(filter-out 0,$(.SHELLSTATUS)),$(error cannot render $(CONFIG)))
+API_GROUP ?= $(eval API_GROUP := $(or $(strip $(RENDERED_GROUP)),readiness.node.x-k8s.io))$(API_GROUP)
 # Set to true to ignore what is gone already in "undeploy" and "uninstall".
 ignore-not-found ?= false
 # How long "undeploy" and "uninstall" wait for the operator to take its taints off.
@@ -81,6 +82,14 @@ WITH_ASSETS = dir="$$(hack/assets.sh $(if $(K8S),-kubernetes=$(K8S)))" && KUBEBU
 # Builds the commands once, as the image has them, and hands their directory to the tests.
 WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && \
 	export NODEGATE_BIN="$(CURDIR)/bin/test" &&
+
+# Stops if the installation in the cluster serves another API group: the rules and the CRD of this one are not its.
+CHECK_GROUP = prefix="$$($(KUBECTL) get admissionrules.nodegate.io nodegate --ignore-not-found -o 'jsonpath={.markerPrefix}' \
+	2>/dev/null)" || prefix=; case "$$prefix" in \
+	"") group="" ;; nodegate.io/*) group=rules.nodegate.io ;; *) group=readiness.node.x-k8s.io ;; esac; \
+	if [ -n "$$group" ] && [ "$$group" != "$(API_GROUP)" ]; then \
+	echo "Nodegate serves the API group $$group in this cluster, not $(API_GROUP): set CONFIG to what is deployed, or API_GROUP=$$group" >&2; \
+	exit 1; fi
 
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
 # completion markers.
@@ -292,8 +301,9 @@ install: ## Install the CRDs into the current cluster, or bring them to this ver
 
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRDs from the current cluster.
+	@$(CHECK_GROUP)
 	@$(DELETE_RULES)
-	$(KUSTOMIZE) build config/$(if $(OWN_GROUP),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+	$(KUSTOMIZE) build config/$(if $(filter rules.nodegate.io,$(API_GROUP)),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 # A server-side apply alone would keep validations of an earlier version's CRD.
 .PHONY: deploy
@@ -302,6 +312,7 @@ deploy: install build-installer ## Deploy the CRDs and the operator with the ima
 
 .PHONY: undeploy
 undeploy: ## Delete the rules, the operator and the CRDs from the current cluster.
+	@$(CHECK_GROUP)
 	@$(DELETE_RULES)
 	$(KUSTOMIZE) build $(CONFIG) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 

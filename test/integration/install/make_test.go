@@ -125,6 +125,30 @@ func TestBuildInstaller(t *testing.T) {
 	}
 }
 
+// TestMakeDeletesOnlyItsGroup: beside the own group, the default one is another controller's.
+func TestMakeDeletesOnlyItsGroup(t *testing.T) {
+	c := newCheckout(t, nil)
+	overlay := filepath.Join(c.dir, "dist", "overlay-of-a-user")
+	cluster.Must(t, os.MkdirAll(overlay, 0o750))
+	cluster.Must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"),
+		[]byte("resources: [../../config/default]\ncomponents: [../../config/components/own-group]\n"), 0o600))
+	for config, want := range map[string]bool{
+		"config/default": false, "config/own-group": true, "config/own-group/": true, "dist/overlay-of-a-user": true,
+	} {
+		for _, target := range []string{"install", "uninstall", "undeploy"} {
+			out := c.mustMake(t, target, "-n", "CONFIG="+config)
+			own := strings.Contains(out, "nodereadinessrules.rules.nodegate.io") ||
+				strings.Contains(out, "--api-group=rules.nodegate.io")
+			if own != want || own && strings.Contains(out, "nodereadinessrules.readiness") {
+				t.Errorf("make %s CONFIG=%s is for the own group: %t, want %t:\n%s", target, config, own, want, out)
+			}
+		}
+	}
+	if out, err := c.make(t.Context(), "uninstall", "-n", "CONFIG=config/nothing"); err == nil {
+		t.Errorf("a group of nothing:\n%s", out)
+	}
+}
+
 // gone reports whether the cluster does not have the object, or not even its kind.
 func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopy())
