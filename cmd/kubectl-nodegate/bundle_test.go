@@ -42,7 +42,7 @@ func operator(ctx context.Context, image string) {
 var _ = Describe("version", func() {
 	It("compares the plugin with the operator and the CRD", func(ctx context.Context) {
 		operator(ctx, "registry.example.com/nodegate:v0.9.0")
-		c, failed := input.New(server.Config())
+		c, failed := input.New(ctx, server.Config(), "")
 		Expect(failed).NotTo(HaveOccurred())
 		Expect(c.Read(ctx, ruleset.NewSet()).TransientTaintPrefixes).To(Equal([]string{"example.com/a", "example.com/b"}))
 		code, out, err := nodegate(ctx, "version", "-o", "json")

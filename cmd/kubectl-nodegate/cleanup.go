@@ -44,7 +44,8 @@ func newCleanup(p *plugin) *cobra.Command {
 completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that.
 Remove overrides that have ended, and name the nodes that keep another one. Rules that are not deleted, other taints and
 other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator
-cleans up.`,
+cleans up. It needs --api-group if AdmissionRules and the operator's Deployment are deleted: the default
+group may belong to another controller.`,
 		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
 		Args:    cobra.NoArgs,
 	}
@@ -61,8 +62,14 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 			"longer runs, retry in a minute", operator.Leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
-	if err := c.List(ctx, rules); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+	err := c.List(ctx, rules)
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
+	}
+	if !c.GroupKnown && err == nil && v1alpha1.Served().Name == v1alpha1.GroupNames()[0] {
+		return fmt.Errorf("the API group %s may belong to another controller, and neither AdmissionRules nor the operator's "+
+			"Deployment is there to tell: set --api-group to the group in which Nodegate served rules",
+			v1alpha1.Served().Name)
 	}
 	deleted, set := deletedRules(rules.Items, p.now())
 	nodes, err := c.Nodes(ctx, labels.Everything())
@@ -134,8 +141,8 @@ func (p *plugin) nameListed(ctx context.Context, c *input.Cluster, set *ruleset.
 	for i := range object.Rules {
 		if r := set.Rule(types.UID(object.Rules[i].UID)); r == nil || r.Mode == ruleset.Deleting {
 			fmt.Fprintf(p.streams.ErrOut, "warning: the admission policy, if it is installed, still taints new nodes for the "+
-				"deleted rule %s: run kubectl delete admissionrules %s, and then this command again\n", object.Rules[i].Name,
-				object.Name)
+				"deleted rule %s: run kubectl delete admissionrules %s, and then this command with --api-group=%s\n",
+				object.Rules[i].Name, object.Name, v1alpha1.Served().Name)
 			return
 		}
 	}

@@ -20,11 +20,13 @@ import (
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 var _ = Describe("cleanup", func() {
+	const group = "--api-group=readiness.node.x-k8s.io" // no installation tells it
 	// claimed creates a node that a rule holds, and that has an unrelated taint.
 	claimed := func(ctx context.Context, name, uid string) *corev1.Node {
 		taint := "readiness.k8s.io/" + name
@@ -74,7 +76,7 @@ var _ = Describe("cleanup", func() {
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")
 		Expect(code).To(Equal(0), err)
-		warning := "still taints new nodes for the deleted rule deleted: run kubectl delete admissionrules nodegate"
+		warning := "still taints new nodes for the deleted rule deleted: run kubectl delete admissionrules nodegate, and then this command with --api-group="
 		Expect(err).To(ContainSubstring(warning))
 		Expect(server.Client.Delete(ctx, listed)).To(Succeed())
 		Expect(err).To(ContainSubstring("Removes the taints, records, completion markers and conditions of deleted rules, " +
@@ -84,11 +86,11 @@ var _ = Describe("cleanup", func() {
 			"node/gone cleaned up (server dry run)\n" +
 			"nodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up (server dry run)\n"))
 		c := calling("no\n")
-		Expect(c.run(ctx, "cleanup")).To(Equal(1))
+		Expect(c.run(ctx, "cleanup", group)).To(Equal(1))
 		Expect(c.err.String()).To(HaveSuffix("error: nothing was changed\n"))
 		Expect(keys(read(ctx, onDeleted))).To(ConsistOf("readiness.k8s.io/deleted", "example.com/foreign"))
 
-		code, out, err = nodegate(ctx, "cleanup", "--yes")
+		code, out, err = nodegate(ctx, "cleanup", "--yes", group)
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal("node/deleted cleaned up\nnode/ended cleaned up\nnode/gone cleaned " +
 			"up\nnodereadinessrule.readiness.node.x-k8s.io/deleted cleaned up\n"))
@@ -104,7 +106,7 @@ var _ = Describe("cleanup", func() {
 		Expect(apierrors.IsNotFound(server.Client.Get(ctx, keyOf("deleted"), deleted))).To(BeTrue())
 		Expect(read(ctx, kept).Finalizers).To(Equal([]string{v1alpha1.Served().Finalizer}))
 
-		code, _, err = nodegate(ctx, "cleanup")
+		code, _, err = nodegate(ctx, "cleanup", group)
 		Expect(code).To(Equal(0))
 		Expect(err).NotTo(ContainSubstring(warning))
 		Expect(err).To(ContainSubstring("Nothing to do"))
@@ -127,6 +129,42 @@ var _ = Describe("cleanup", func() {
 		c = calling("")
 		Expect(run(ctx, c.plugin, []string{"suggest", "--kubeconfig", other.Kubeconfig()})).To(Equal(0), c.err.String())
 		Expect(c.err.String()).To(ContainSubstring("note: the cluster does not have the CRD NodeReadinessRule"))
+	})
+
+	It("does nothing in a group that may be another controller's", func(ctx context.Context) {
+		n := claimed(ctx, "theirs", "0-0-0")
+		code, _, err := nodegate(ctx, "cleanup", "--yes")
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("may belong to another controller"))
+		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/theirs"))
+	})
+
+	It("takes the group from the installation where both CRDs exist", func(ctx context.Context) {
+		both := cluster.ForTest(GinkgoTB(), cluster.Options{CRD: true})
+		Expect(v1alpha1.Serve("rules.nodegate.io")).To(Succeed())
+		own, err := crd.Load()
+		Expect(v1alpha1.Serve("readiness.node.x-k8s.io")).To(Succeed())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(both.Client.Create(ctx, own.DeepCopy())).To(Succeed())
+		live := network("live", "live").Obj()
+		Expect(both.Client.Create(ctx, live)).To(Succeed())
+		n := build.MakeNode("n").Label("test", "live").Taint("readiness.k8s.io/live", "pending", corev1.TaintEffectNoSchedule).
+			Annotation(v1alpha1.RecordAnnotationPrefix+string(live.UID),
+				`{"rule":"live","taint":"readiness.k8s.io/live=pending:NoSchedule"}`).Obj()
+		Expect(both.Client.Create(ctx, n)).To(Succeed())
+		cleanup := func(want int) string {
+			c := calling("")
+			code := run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", both.Kubeconfig()})
+			ExpectWithOffset(1, code).To(Equal(want), c.err.String())
+			return c.err.String()
+		}
+		Eventually(func() string { return cleanup(1) }).Should(ContainSubstring("set --api-group"))
+		Expect(both.Client.Create(ctx, &admissionv1alpha1.AdmissionRules{
+			ObjectMeta:   metav1.ObjectMeta{Name: admissionv1alpha1.Name},
+			MarkerPrefix: "readiness.k8s.io/bootstrap-completed-"})).To(Succeed())
+		Expect(cleanup(0)).To(ContainSubstring("Nothing to do"))
+		Expect(both.Client.Get(ctx, keyOf("n"), n)).To(Succeed())
+		Expect(keys(n)).To(ConsistOf("readiness.k8s.io/live"))
 	})
 
 	It("waits for a policy that has just been deleted", func(ctx context.Context) {
@@ -152,7 +190,7 @@ var _ = Describe("cleanup", func() {
 		}).Should(MatchError(ContainSubstring("ValidatingAdmissionPolicy")))
 
 		c, code := calling(""), make(chan int)
-		go func() { code <- c.run(ctx, "cleanup", "--yes") }()
+		go func() { code <- c.run(ctx, "cleanup", "--yes", group) }()
 		Eventually(c.err.String).Should(ContainSubstring("an admission policy protects the records"))
 		Expect(server.Client.Delete(ctx, policy)).To(Succeed())
 		Eventually(code).Should(Receive(Equal(0)), c.err.String)
@@ -166,14 +204,14 @@ var _ = Describe("cleanup", func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "operator.nodegate.io", Namespace: "default"},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"), RenewTime: &now},
 		})
-		code, _, err := nodegate(ctx, "cleanup", "--yes")
+		code, _, err := nodegate(ctx, "cleanup", "--yes", group)
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("operator manager-0 is running, according to its lease: delete the rules"))
 		Expect(keys(read(ctx, n))).To(ContainElement("readiness.k8s.io/led"))
 
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: now.Add(-5 * time.Minute)}
 		Expect(server.Client.Update(ctx, lease)).To(Succeed())
-		code, _, err = nodegate(ctx, "cleanup", "--yes")
+		code, _, err = nodegate(ctx, "cleanup", "--yes", group)
 		Expect(code).To(Equal(0), err)
 		Expect(keys(read(ctx, n))).NotTo(ContainElement("readiness.k8s.io/led"))
 	})

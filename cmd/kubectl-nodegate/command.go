@@ -36,6 +36,7 @@ import (
 type plugin struct {
 	streams genericiooptions.IOStreams
 	config  *genericclioptions.ConfigFlags
+	group   string // of --api-group
 	now     func() time.Time
 	getenv  func(string) string
 	asks    func() bool // whether stdin is a terminal
@@ -66,6 +67,8 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	cmd.SetOut(p.streams.Out)
 	cmd.SetErr(p.streams.ErrOut)
 	p.config.AddFlags(cmd.PersistentFlags())
+	cmd.PersistentFlags().StringVar(&p.group, "api-group", "", "API group of the rules: "+
+		strings.Join(v1alpha1.GroupNames(), " or ")+". The default is the one that Nodegate serves in the cluster.")
 	verbosity := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(verbosity)
 	cmd.PersistentFlags().AddGoFlag(verbosity.Lookup("v"))
@@ -115,19 +118,19 @@ func (p *plugin) contexts(*cobra.Command, []string, string) ([]string, cobra.She
 }
 
 // cluster returns the cluster that the flags name.
-func (p *plugin) cluster() (*input.Cluster, error) {
+func (p *plugin) cluster(ctx context.Context) (*input.Cluster, error) {
 	config, err := p.config.ToRESTConfig()
 	if err != nil {
 		return nil, input.Explain(err, "reading the kubeconfig")
 	}
-	return input.New(config)
+	return input.New(ctx, config, p.group)
 }
 
 // onCluster runs a command with the cluster that the flags name.
 func (p *plugin) onCluster(run func(context.Context, *input.Cluster, []string) error,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		c, err := p.cluster()
+		c, err := p.cluster(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -284,7 +287,7 @@ func (p *plugin) complete(of func() schema.GroupVersionKind, words ...string) co
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second) // a shell waits
 		defer cancel()
-		c, err := p.cluster()
+		c, err := p.cluster(ctx)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveError
 		}

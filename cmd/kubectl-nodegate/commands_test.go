@@ -346,7 +346,7 @@ var _ = Describe("release and hold", func() {
 		n := node(ctx, "namesake")
 		Expect(server.Client.Delete(ctx, n.DeepCopy())).To(Succeed())
 		node(ctx, "namesake")
-		c, err := input.New(server.Config())
+		c, err := input.New(ctx, server.Config(), "")
 		Expect(err).NotTo(HaveOccurred())
 		o := newChanging(&cobra.Command{}, "released")
 		Expect(o.validate()).To(Succeed())

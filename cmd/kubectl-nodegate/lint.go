@@ -108,7 +108,7 @@ func (p *plugin) lint(ctx context.Context, o *lintOptions) error {
 
 // live adds the rules and the facts of the cluster. It prints a warning for what it cannot read.
 func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts) (*ruleset.Set, error) {
-	c, err := p.cluster()
+	c, err := p.cluster(ctx)
 	if err != nil {
 		return nil, err
 	}

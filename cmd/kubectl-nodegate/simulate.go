@@ -164,7 +164,7 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 
 // online reads nodes, rules and evidence from the cluster.
 func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
-	c, err := p.cluster()
+	c, err := p.cluster(ctx)
 	if err != nil {
 		return err
 	}

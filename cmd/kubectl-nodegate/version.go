@@ -38,7 +38,7 @@ fields of this version. A different version is a warning, not an error.`,
 			var failed error
 			v := &report.Versions{TypeMeta: report.Type("Versions"), Plugin: version.Version, Commit: version.Commit()}
 			if !clientOnly {
-				c, err := p.cluster()
+				c, err := p.cluster(cmd.Context())
 				if err != nil {
 					return err
 				}

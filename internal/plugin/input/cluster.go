@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +64,8 @@ var AgentLabels = client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "a
 type Cluster struct {
 	client.WithWatch
 	Clients kubernetes.Interface
+	// GroupKnown is false if the API group of the rules is only the one that the cluster serves.
+	GroupKnown bool
 }
 
 // Scheme returns a scheme with the types that the plugin reads and writes, with rules in the API group that is served.
@@ -74,31 +78,93 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// findGroup chooses the API group in which the cluster serves Nodegate's rules: the last one that it serves, since the
-// default group may be another controller's, or the default. An error is left to the request that comes after.
-func findGroup(config *rest.Config) {
-	found := v1alpha1.GroupNames()[0]
-	discovered, err := discovery.NewDiscoveryClientForConfig(config)
-	for _, group := range v1alpha1.GroupNames()[1:] {
-		if err == nil {
-			served := schema.GroupVersion{Group: group, Version: v1alpha1.Version}
-			if _, err := discovered.ServerResourcesForGroupVersion(served.String()); err == nil {
-				found = group
-			}
+// findGroup chooses the API group in which the installation in the cluster serves rules, and reports whether it is
+// known. The installation has recorded it in AdmissionRules, and the operator's deployment has it. If neither tells, it
+// is the only group that the cluster serves, which may be another controller's, or the default.
+func findGroup(ctx context.Context, config *rest.Config) (known bool, err error) {
+	if deadline, ok := ctx.Deadline(); ok { // discovery has no context
+		config = rest.CopyConfig(config)
+		if left := time.Until(deadline); config.Timeout == 0 || left < config.Timeout {
+			config.Timeout = left
 		}
 	}
-	utilruntime.Must(v1alpha1.Serve(found)) // it is one of the names
+	scheme := runtime.NewScheme()
+	utilruntime.Must(appsv1.AddToScheme(scheme))
+	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return false, err
+	}
+	object := &admissionv1alpha1.AdmissionRules{}
+	err = c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object)
+	if name, ok := v1alpha1.GroupOf(object.MarkerPrefix); err == nil && ok {
+		return true, v1alpha1.Serve(name)
+	}
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return false, err
+	}
+	args := operatorArgs(ctx, &Cluster{WithWatch: c})
+	if len(args) > 0 {
+		name := v1alpha1.GroupNames()[0]
+		for _, arg := range args {
+			if value, ok := strings.CutPrefix(arg, "--api-group="); ok {
+				name = value
+			}
+		}
+		return true, v1alpha1.Serve(name)
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return false, err
+	}
+	var served []string
+	for _, group := range v1alpha1.GroupNames() {
+		version := schema.GroupVersion{Group: group, Version: v1alpha1.Version}
+		switch _, err := discovered.ServerResourcesForGroupVersion(version.String()); {
+		case err == nil:
+			served = append(served, group)
+		case !apierrors.IsNotFound(err):
+			return false, err
+		}
+	}
+	switch len(served) {
+	case 0:
+		return false, v1alpha1.Serve(v1alpha1.GroupNames()[0])
+	case 1:
+		return false, v1alpha1.Serve(served[0])
+	}
+	return false, fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the operator's "+
+		"Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
 }
 
-// New returns a cluster for a configuration. It asks the server in which API group it serves rules.
-func New(config *rest.Config) (*Cluster, error) {
-	findGroup(config)
+// failing is a transport for requests to a server that cannot be reached.
+type failing struct{ err error }
+
+// RoundTrip implements http.RoundTripper.
+func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, f.err }
+
+// New returns a cluster for a configuration. Without a group, it asks the server in which API group it serves rules.
+func New(ctx context.Context, config *rest.Config, group string) (*Cluster, error) {
+	known, err := group != "", error(nil)
+	if known {
+		if err = v1alpha1.Serve(group); err != nil {
+			return nil, fmt.Errorf("--api-group: %w", err)
+		}
+	} else if known, err = findGroup(ctx, config); err != nil {
+		unreachable := (*url.Error)(nil)
+		if !errors.As(err, &unreachable) {
+			return nil, Explain(err, "finding the API group of the rules")
+		}
+		// The command's first request fails in the same way, without another wait.
+		config = rest.CopyConfig(config)
+		config.Wrap(func(http.RoundTripper) http.RoundTripper { return failing{unreachable.Err} })
+	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{WithWatch: c, Clients: clients}, Explain(err, "connecting to the cluster")
+	return &Cluster{WithWatch: c, Clients: clients, GroupKnown: known}, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
@@ -180,15 +246,21 @@ func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *
 // TransientTaintPrefixes returns the setting of the operator, or the default if its deployment cannot be read.
 func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
 	out := evidence.DefaultTransientTaintPrefixes
+	for _, arg := range operatorArgs(ctx, c) {
+		if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
+			out = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+		}
+	}
+	return out
+}
+
+// operatorArgs returns the arguments of the operator's deployment, or none if it cannot be read.
+func operatorArgs(ctx context.Context, c *Cluster) (out []string) {
 	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		OperatorLabels)
 	for _, d := range deployments {
 		for _, container := range d.Spec.Template.Spec.Containers {
-			for _, arg := range container.Args {
-				if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
-					out = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
-				}
-			}
+			out = append(out, container.Args...)
 		}
 	}
 	return out
