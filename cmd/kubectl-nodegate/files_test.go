@@ -223,6 +223,21 @@ var _ = Describe("lint", func() {
 			"tolerate its own taint readiness.k8s.io/a=pending:NoSchedule: kube-system/init"))
 	})
 
+	It("refuses a rule of another API group than the cluster's", func(ctx context.Context) {
+		rule := network("ours", "ours").Obj()
+		theirs := file("theirs.yaml", strings.ReplaceAll(asYAML(rule), "readiness.node.x-k8s.io/v1alpha1",
+			"rules.nodegate.io/v1alpha1"))
+		const want = "apiVersion: must be readiness.node.x-k8s.io/v1alpha1"
+		code, out, err := nodegate(ctx, "lint", "-f", theirs, "--live")
+		Expect(code).To(Equal(1), err)
+		Expect(out).To(ContainSubstring(want))
+		code, out, err = nodegate(ctx, "lint", "-f", theirs)
+		Expect(code).To(Equal(0), out+err)
+		code, _, err = nodegate(ctx, "simulate", "-f", theirs)
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring(want))
+	})
+
 	It("knows the cluster where it is asked to", func(ctx context.Context) {
 		node(ctx, "linted")
 		create(ctx, network("first", "linted").Obj())

@@ -147,6 +147,9 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 	if err != nil {
 		return nil, err
 	}
+	if wrong := r.WrongGroup(); live && wrong != nil {
+		faults = append(faults, *wrong)
+	}
 	for _, f := range input.Cured(faults) {
 		add(report.SeverityError, "Refused", f.Field, f.Message)
 	}

@@ -144,6 +144,11 @@ func (p *plugin) simulate(ctx context.Context, o *simulateOptions) error {
 	if err != nil {
 		return err
 	}
+	for _, r := range read {
+		if f := r.WrongGroup(); f != nil {
+			return fmt.Errorf("%s: rule %s: %s: %s", r.Source, r.Content.GetName(), f.Field, f.Message)
+		}
+	}
 	if o.at != "" {
 		in.Now = at
 	}

@@ -75,6 +75,16 @@ func isRule(kind schema.GroupVersionKind) bool {
 		slices.Contains(v1alpha1.GroupNames(), kind.Group)
 }
 
+// WrongGroup returns the fault that an object is a rule of another API group than the one that is served, or nil. The
+// API server may accept such a rule, but it is another controller's.
+func (o *Object) WrongGroup() *Fault {
+	if o.Content.GroupVersionKind().Group == v1alpha1.Served().Name {
+		return nil
+	}
+	return &Fault{"apiVersion", fmt.Sprintf("must be %s: Nodegate does not serve the group of %s here",
+		v1alpha1.GroupVersion(), o.Content.GetAPIVersion())}
+}
+
 // Rules returns the rules among objects, and the other objects. It fails if there is no rule.
 func Rules(flag string, objects []Object) (rules []Rule, others []Object, err error) {
 	sources := map[string]string{}
