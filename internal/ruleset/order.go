@@ -25,6 +25,9 @@ func (s *Set) Ordered() []*Rule { return s.ordered }
 // Chained reports whether a rule requires another one.
 func (s *Set) Chained() bool { return s.chained }
 
+// Awaits reports whether a rule waits until a taint is gone.
+func (s *Set) Awaits() bool { return s.awaits }
+
 // Inspects reports whether a rule reads more of a Node object than labels and conditions.
 func (s *Set) Inspects() bool { return s.inspects }
 
@@ -92,7 +95,7 @@ func namesOf(rules []*Rule) []string {
 }
 
 // required returns the rules that a rule requires: by name, by a condition that they publish, or by the absence of
-// their taint. Rules that are being deleted publish nothing.
+// their taint. Rules that are being deleted publish nothing. Rules in dry-run have no taint on a node.
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
 	for i := range r.Requirements {
@@ -101,7 +104,7 @@ func (s *Set) required(r *Rule) []*Rule {
 		}
 		if r.Requirements[i].WaitsForTaints() {
 			for _, other := range s.rules {
-				if other.Mode != Deleting && r.Requirements[i].WaitsFor(other.Taint) &&
+				if other.Mode != Deleting && !other.Spec.DryRun && r.Requirements[i].WaitsFor(other.Taint) &&
 					!evidence.Disjoint(r.Selector, other.Selector) {
 					out = append(out, other)
 				}

@@ -199,6 +199,7 @@ func TestACycleOfTaints(t *testing.T) {
 			[]string{"a", "b"}},
 		"on different nodes":  {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A").Selector("pool", "gpu")}, nil},
 		"one that is deleted": {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A").Deleted(born)}, nil},
+		"one in dry-run":      {[]*build.RuleWrapper{rule("a", "A", "B"), rule("b", "B", "A").DryRun(true)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var compiled []*Rule

@@ -35,6 +35,11 @@ func expression(r *build.RuleWrapper, text string) *build.RuleWrapper {
 	return r.Evidence(v1alpha1.Requirement{Name: "cel", CEL: &v1alpha1.CELRequirement{Expression: text}})
 }
 
+// waits returns a rule that waits for the taint of another one.
+func waits(name, taint, other string) *build.RuleWrapper {
+	return network(name).Taint("example.com/"+taint, "", corev1.TaintEffectNoSchedule).Without("example.com/" + other)
+}
+
 func serve(rules ...*build.RuleWrapper) *Webhook {
 	var compiled []*ruleset.Rule
 	for _, r := range rules {
@@ -101,6 +106,16 @@ func TestRules(t *testing.T) {
 				network("b").Taint("example.com/b", "", corev1.TaintEffectNoSchedule).Without("example.com/a")},
 			rule:    network("a").Taint("example.com/a", "", corev1.TaintEffectNoSchedule).Without("example.com/b"),
 			refused: []string{"a requires b requires a"}},
+		"a circle that a new taint closes": {others: []*build.RuleWrapper{waits("b", "b", "a")},
+			old: waits("a", "z", "b"), rule: waits("a", "a", "b"), refused: []string{"a requires b requires a"}},
+		"a circle that a new selector closes": {others: []*build.RuleWrapper{waits("b", "b", "a")},
+			old: waits("a", "a", "b").Selector("example.com/pool", "gpu"), rule: waits("a", "a", "b"),
+			refused: []string{"a requires b requires a"}},
+		"a circle that the end of dry-run closes": {others: []*build.RuleWrapper{waits("b", "b", "a")},
+			old: waits("a", "a", "b").DryRun(true), rule: waits("a", "a", "b"),
+			refused: []string{"a requires b requires a"}},
+		"a circle of taints that is there and not touched": {others: []*build.RuleWrapper{waits("b", "b", "a")},
+			old: waits("a", "a", "b"), rule: waits("a", "a", "b").Suspend(true)},
 		"a chain": {others: []*build.RuleWrapper{network("b").After("c"), network("c")},
 			rule: network("a").After("b")},
 		"a circle that is there and not touched": {others: []*build.RuleWrapper{network("b").After("a")},

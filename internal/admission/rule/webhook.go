@@ -129,8 +129,9 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 			}
 		}
 	}
-	if !slices.Equal(required(rule.Spec), required(old)) {
-		for _, p := range set.With(rule).Invalid(rule) {
+	with := set.With(rule)
+	if !slices.Equal(required(rule.Spec, with.Awaits()), required(old, with.Awaits())) {
+		for _, p := range with.Invalid(rule) {
 			faults = append(faults, &field.Error{Type: field.ErrorTypeInvalid, Field: p.Field, BadValue: rule.Name,
 				Detail: p.Message})
 		}
@@ -139,9 +140,13 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 }
 
 // required returns how a rule depends on other rules: the names of the rules that it requires, the taints and the
-// conditions that it reads, and the condition that it publishes.
-func required(spec *v1alpha1.NodeReadinessRuleSpec) []string {
+// conditions that it reads, and the condition that it publishes. If a rule waits until a taint is gone, also the rule's
+// own taint counts, and the nodes that have it.
+func required(spec *v1alpha1.NodeReadinessRuleSpec, awaited bool) []string {
 	out := []string{"publishes " + spec.Publishes()}
+	if awaited && spec.Taint != nil && !spec.DryRun {
+		out = append(out, fmt.Sprintf("taints %s:%s %+v", spec.Taint.Key, spec.Taint.Effect, spec.NodeSelector))
+	}
 	for _, c := range spec.Conditions {
 		out = append(out, fmt.Sprintf("condition %s %t", c.Type, c.MaxAgeSeconds != nil))
 	}
