@@ -66,7 +66,7 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
 	}
-	if !c.GroupKnown && err == nil && v1alpha1.Served().Name == v1alpha1.GroupNames()[0] {
+	if !c.GroupKnown && v1alpha1.Served().Name == v1alpha1.GroupNames()[0] {
 		return fmt.Errorf("the API group %s may belong to another controller, and neither AdmissionRules nor the operator's "+
 			"Deployment is there to tell: set --api-group to the group in which Nodegate served rules",
 			v1alpha1.Served().Name)

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -38,6 +39,7 @@ func TestCommands(t *testing.T) {
 	}
 	crds := client.CustomResourceDefinitions()
 	t.Run("delete-rules", func(t *testing.T) { deletes(t, server, crds) }) // in the end also the CRD
+	t.Run("the operator without the CRD", func(t *testing.T) { misses(t, client, server) })
 	t.Run("apply-crd", func(t *testing.T) { applies(t, crds) })
 	t.Run("the rules for admission", func(t *testing.T) { fills(t, server) })
 	t.Run("another API group", func(t *testing.T) { refuses(t, server, crds) })
@@ -56,6 +58,24 @@ func deleteDefinition(t *testing.T, crds apiextensions.CustomResourceDefinitionI
 		})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// misses: the error names the command for this API group.
+func misses(t *testing.T, client *apiextensions.ApiextensionsV1Client, server *cluster.Cluster) {
+	cluster.Must(t, cluster.Poll(t.Context(), cluster.Limit, func() error { // discovery is later than the CRD
+		err := client.RESTClient().Get().AbsPath("/apis/" + v1alpha1.GroupVersion().String()).Do(t.Context()).Error()
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("still served: %w", err)
+	}))
+	cmd := newCommand(&options{})
+	cmd.SetArgs([]string{"--leader-elect=false", "--health-probe-bind-address=127.0.0.1:0",
+		"--kubeconfig=" + server.Kubeconfig()})
+	err := cmd.ExecuteContext(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "run manager apply-crd --api-group="+v1alpha1.Served().Name) {
+		t.Error(err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/internal/version"
@@ -50,6 +53,10 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 	}
 	managed.Cache = operator.CacheOptions(cfg)
 	mgr, err := ctrl.NewManager(cfg, managed)
+	if meta.IsNoMatchError(err) {
+		return fmt.Errorf("%w: the CRD %s is missing: run manager apply-crd --api-group=%s", err, crd.Name(),
+			v1alpha1.Served().Name)
+	}
 	if err != nil {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}

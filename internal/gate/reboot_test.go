@@ -49,7 +49,7 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 20, tells: "reported since the boot", node: reported(20), want: "Ready EvidenceHolds"}}},
 		"found by a clock that is far behind the API server's: no window": {rearming(), []scene{
 			{at: 1, tells: "seen", want: "Ready EvidenceHolds", node: func(n *build.NodeWrapper) {
-				n.Created(second(4000)).Annotation("readiness.node.x-k8s.io/rule-uid-of-r",
+				n.Created(second(4000)).Annotation("nodegate.io/rule-uid-of-r",
 					`{"rule":"r","released":"`+second(4000).Format(time.RFC3339)+`","bootID":"b1"}`)
 			}},
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), asks: true, want: "Held Rearmed", taints: taint}}},

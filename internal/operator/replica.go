@@ -13,8 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/binding"
 	nodeadmission "github.com/nodegate/nodegate/internal/admission/node"
@@ -105,8 +103,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
 	rules.KeyPrefixes = o.RuleKeyPrefixes
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
-		return nil, fmt.Errorf("%w (is the CRD %s installed? run manager apply-crd --api-group=%s)", err, crd.Name(),
-			v1alpha1.Served().Name)
+		return nil, err
 	}
 	// Every replica caches nodes, so that a new leader can act at once.
 	nodes, err := env.Cache.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))

@@ -133,8 +133,8 @@ func findGroup(ctx context.Context, config *rest.Config) (known bool, err error)
 	case 1:
 		return false, v1alpha1.Serve(served[0])
 	}
-	return false, fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the operator's "+
-		"Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
+	return false, fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the "+
+		"operator's Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
 }
 
 // failing is a transport for requests to a server that cannot be reached.

@@ -75,6 +75,11 @@ func TestChartInstall(t *testing.T) {
 	if err := kube.Create(t.Context(), rules[0], client.DryRunAll); err != nil {
 		t.Errorf("the first rule of the notes: %v", err)
 	}
+	_, err = tool(t.Context(), "helm", append([]string{"upgrade", "--set=replicas=0", "--set=apiGroup=rules.nodegate.io"},
+		append(release, "charts/nodegate")...)...)
+	if err == nil || !strings.Contains(err.Error(), "this release serves readiness.node.x-k8s.io") {
+		t.Errorf("an upgrade to another API group: %v", err)
+	}
 	_, err = tool(t.Context(), "helm", append([]string{"uninstall"}, release...)...)
 	cluster.Must(t, err)
 }

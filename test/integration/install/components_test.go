@@ -198,4 +198,18 @@ func TestSamples(t *testing.T) {
 		t.Errorf("%d samples of %d files are rendered", len(samples), len(files)-1)
 	}
 	validate(t, samples)
+
+	dir := t.TempDir()
+	cluster.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))))
+	file := filepath.Join(dir, "samples", "kustomization.yaml")
+	raw, err := os.ReadFile(file)
+	cluster.Must(t, err)
+	cluster.Must(t, os.WriteFile(file, append(raw, "components: [../components/own-group]\n"...), 0o600))
+	own, err := kustomize(t.Context(), filepath.Dir(file))
+	cluster.Must(t, err)
+	for i := range own {
+		if got := own[i].GetAPIVersion(); got != "rules.nodegate.io/v1alpha1" {
+			t.Errorf("with the component own-group, rule %s is of %s", own[i].GetName(), got)
+		}
+	}
 }

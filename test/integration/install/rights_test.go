@@ -161,7 +161,8 @@ func TestUserRoles(t *testing.T) {
 			rulesStatus: {"get", "patch", "update"}},
 		"plugin-viewer": {rules: read, "nodes": read, "pods": read, "events": read, "daemonsets.apps": read,
 			"deployments.apps": read, "csinodes.storage.k8s.io": read, "resourceslices.resource.k8s.io": read,
-			"leases.coordination.k8s.io": read, "customresourcedefinitions.apiextensions.k8s.io": read},
+			"leases.coordination.k8s.io": read, "customresourcedefinitions.apiextensions.k8s.io": read,
+			"admissionrules.nodegate.io": {"get"}},
 		"plugin-editor": {rules: {"patch"}, "nodes": {"patch"}},
 	} {
 		name := "nodegate-nodereadinessrule-" + role
