@@ -44,6 +44,20 @@ func (m *Model) Forged(d Document) {
 	h.full, h.tampered = true, true
 }
 
+// Upgraded notes that another version of the operator has written the records of a node. Without racks in them, the
+// limits count the node in the rack of its label.
+func (m *Model) Upgraded(d Document) {
+	n := read[node](d)
+	if n == nil {
+		return
+	}
+	for uid, u := range m.node(n.Metadata.UID).rules {
+		if rh := m.rules[uid]; rh != nil && u.rack != n.rack(rh.last) {
+			u.rack, u.version = n.rack(rh.last), 0
+		}
+	}
+}
+
 // hasFull reports whether a rule selects, or has selected, a node whose annotations have had little room: what it
 // counts goes by records.
 func (m *Model) hasFull(r *rule, v *View) bool {

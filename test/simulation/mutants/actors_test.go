@@ -59,6 +59,18 @@ func init() {
 		{"a timeout that has ended does not release when its action is edited", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && (!MUTANT || n.d.TimedOut) {
 		n.rec.Passed`, "taints|status"},
+		{"a record of the version before counts in no failure domain",
+			`	s.Domains = rule.Limit.Domains(s.Record.Domains, node.Labels)
+`, `	if s.Domains = rule.Limit.Domains(s.Record.Domains, node.Labels); MUTANT && s.Claimed && s.Record.Domains == "" {
+		s.Domains = rule.Limit.Domains("", nil)
+	}
+`, "domains|room|places|limit|marked|status"},
+		{"records of a later version are not read", `	return readJSON(value)
+`, `	if MUTANT {
+		return Record{}, false
+	}
+	return readJSON(value)
+`, verdict + "|left|stands|ours|windows|booting|published|marker|replaces|evicted|quiescence"},
 		{"a condition without a heartbeat is stale", `	if j.Heartbeat.IsZero() {
 		j.Heartbeat = j.Since`, `	if !MUTANT && j.Heartbeat.IsZero() {
 		j.Heartbeat = j.Since`, verdict},

@@ -122,7 +122,7 @@ func (g *generator) choose() {
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
 		{3, (*generator).remediators}, {2, (*generator).hoarders},
 		{3, (*generator).administrators}, {2, (*generator).patience},
-		{1, (*generator).uninstalls}, {2, (*generator).latecomers},
+		{1, (*generator).uninstalls}, {2, (*generator).latecomers}, {2, (*generator).upgrades},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)

@@ -3,7 +3,10 @@
 
 package script
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // year is a year in seconds.
 const year = 365 * 24 * 3600
@@ -184,4 +187,13 @@ func (g *generator) latecomers() {
 	g.add(Step{Do: "rule.edit", Rule: r, Value: `{"nodeSelector":{"matchLabels":{"example.com/pool":"a"},` +
 		`"matchExpressions":null},"suspend":null,"dryRun":null,"nodeAdmission":null}`}, Step{Do: "node.beat", Node: n},
 		Step{Do: "quiet"}, Step{Do: "node.label", Node: n, Value: "a"})
+}
+
+// upgrades are those from an earlier version of the operator, or back from a later one, while rules hold nodes.
+func (g *generator) upgrades() {
+	at := len(g.script.Steps)
+	g.crowds()
+	at += g.IntN(len(g.script.Steps) - at + 1)
+	g.script.Steps = slices.Insert(g.script.Steps, at, Step{Do: one(g, "quiet", "calm")},
+		Step{Do: "upgrade", Of: one(g, "earlier", "earlier", "later")}, Step{Do: "calm"})
 }

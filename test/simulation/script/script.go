@@ -78,6 +78,7 @@ var words = map[string]string{
 	"kill":     "replica %[4]d is killed and starts again; the cache of the API server is %[7]d versions behind",
 	"down":     "replica %[4]d is killed and stays down",
 	"up":       "replica %[4]d starts, if it is down",
+	"upgrade":  "all replicas are killed and start again; an %[5]s version has written the records in the meantime",
 	"handover": "replica %[4]d becomes the leader; the old one has not noticed yet",
 	"node.create": "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d; " +
 		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",

@@ -80,6 +80,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
 	case "kill", "down", "up", "handover", "unread":
 		w.doProcess(r, s)
+	case "upgrade":
+		w.upgrade(s.Of)
 	case "crd":
 		w.serve(s.Value, s.N > 0)
 	case "evidence":
