@@ -38,10 +38,19 @@ func (m *Model) Tampered(before, after Document, key string, unguarded bool) {
 	}
 }
 
-// Forged notes that a node has registered with records, where no policy protects them.
-func (m *Model) Forged(d Document) {
-	h := m.node(read[node](d).Metadata.UID)
-	h.full, h.tampered = true, true
+// Forged notes that a node has registered with records. Where a policy protects them, only a claim stays, as admission
+// makes it.
+func (m *Model) Forged(d Document, brought map[string]string, unguarded bool) {
+	n := read[node](d)
+	if unguarded {
+		h := m.node(n.Metadata.UID)
+		h.full, h.tampered = true, true
+		return
+	}
+	for key := range sorted(brought) {
+		m.check("overruled", n.record(strings.TrimPrefix(key, recordPrefix)).Released.IsZero(),
+			"the record %s that node %s brought says that it was released", key, n.Metadata.Name)
+	}
 }
 
 // Upgraded notes that another version of the operator has written the records of a node. Without racks in them, the
@@ -98,7 +107,7 @@ func (m *Model) restFull(n *node, v *View) {
 // plain reports whether only its evidence decides whether a rule holds a node.
 func (m *Model) plain(n *node, r *rule, v *View) bool {
 	s, h := &r.Spec, m.node(n.Metadata.UID)
-	if s.Timeout.Seconds > 0 && (v.Process != 0 || s.Timeout.Action != "Release" || !h.tampered || h.filled) {
+	if s.Timeout.Seconds > 0 && (m.wrong() || v.Process != 0 || s.Timeout.Action != "Release" || !h.tampered || h.filled) {
 		return false
 	}
 	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && !s.limited() &&

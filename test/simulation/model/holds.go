@@ -117,7 +117,8 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 	case q.NoTaint != nil:
 		return m.undated(n, r, !n.has(taint{Key: q.NoTaint.Key, Effect: q.NoTaint.Effect}.id()))
 	case q.CEL != nil:
-		return m.undated(n, r, expressions[q.CEL.Expression](n))
+		holds := expressions[q.CEL.Expression]
+		return m.undated(n, r, holds != nil && holds(n))
 	}
 	return m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
 }
@@ -206,8 +207,11 @@ func (m *Model) undated(n *node, r *rule, satisfied bool) answer {
 	return yes
 }
 
-// expressions are those of rules, as functions of a node.
+// expressions are those of valid rules, as functions of a node.
 var expressions = map[string]func(*node) bool{
+	`node.metadata.labels["example.com/pool"].matches("^(a|b)$")`: func(n *node) bool {
+		return n.Metadata.Labels["example.com/pool"] == "a" || n.Metadata.Labels["example.com/pool"] == "b"
+	},
 	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`: func(n *node) bool {
 		return n.condition("example.com/B").Status == "True"
 	},
@@ -277,7 +281,16 @@ func (p *podsRequirement) ready(of *pod, now time.Time) answer {
 			return no
 		}
 	}
-	return of.readyFor(time.Duration(p.MinReadySeconds)*time.Second, now)
+	least := 0
+	for _, c := range of.Spec.Containers {
+		if c.ReadinessProbe == nil {
+			least = 10
+		}
+	}
+	if p.MinReadySeconds != nil {
+		least = *p.MinReadySeconds
+	}
+	return of.readyFor(time.Duration(least)*time.Second, now)
 }
 
 // readyFor says whether a pod has been ready for a time. A time in the future says nothing.

@@ -45,7 +45,9 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			}
 		}
 	}
-	m.first(shown, r, v)
+	if v.Ahead >= 0 { // else the times of two nodes may both be in the future
+		m.first(shown, r, v)
+	}
 	if v.share(r) {
 		return true
 	}

@@ -113,6 +113,7 @@ type underRule struct {
 	forced  bool   // the claim was made for an override, or on a cordoned node, and has no place under the limit
 	granted bool   // it was, and got a place
 	free    bool   // the claim was made while the node was cordoned
+	adopted bool   // the taint was there before: the node may be new to the rule
 	busy    bool   // it was busy when existingNodes: Idle was decided
 	seen    bool   // its record had a boot ID before the last boot
 	records int    // how often a record of the rule was removed
@@ -295,7 +296,7 @@ func (m *Model) inService(n *node, r *rule) answer {
 	if h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).served {
 		return yes
 	}
-	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() {
+	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() || h.under(r.Metadata.UID).adopted {
 		return unknown
 	}
 	since, ok := rh.inForce[r.Metadata.Generation]

@@ -85,6 +85,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)
 			u.used = m.limit(shown, r, v)
+		} else {
+			u.adopted = true
 		}
 	case had != "" && has == "":
 		m.opened(was, is, shown, r, v)
@@ -371,7 +373,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
 		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() || u.unsure || v.set(u.claimedAt) ||
-			!v.Now.Before(u.claimed.Add(first)) {
+			u.claimed.After(v.Now) || !v.Now.Before(u.claimed.Add(first)) {
 			if m.holds(shown, r, v, false) == no {
 				u.passed = m.now()
 			}

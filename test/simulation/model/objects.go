@@ -57,8 +57,11 @@ type node struct {
 
 type pod struct {
 	Metadata metadata
-	Spec     struct{ NodeName string }
-	Status   struct {
+	Spec     struct {
+		NodeName   string
+		Containers []struct{ ReadinessProbe *struct{} }
+	}
+	Status struct {
 		Conditions        []condition
 		ContainerStatuses []struct {
 			Ready bool
@@ -130,7 +133,7 @@ type podsRequirement struct {
 
 	OwnerDaemonSet, ReadyWhen string
 	ReadyAnnotation           struct{ Key, Value string }
-	MinReadySeconds           int
+	MinReadySeconds           *int
 }
 
 // watch is a watch of evidence.
@@ -228,13 +231,14 @@ type rule struct {
 	}
 }
 
-// invalid reports whether the rule has no evidence, or an invalid selector. One that was written while a foreign CRD
+// invalid reports whether the rule has no evidence, or an invalid selector or expression. One that was written while a foreign CRD
 // was served has lost fields.
 func (r *rule) invalid() bool {
 	none := len(r.Spec.Conditions)+len(r.Spec.Requirements) == 0
 	return none || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
 		return q.DaemonSets != nil && !r.Spec.bootstrap() && (!r.Spec.limited() ||
-			r.Spec.Taint.Effect == "NoExecute") || q.Pods != nil && !q.Pods.Selector.valid()
+			r.Spec.Taint.Effect == "NoExecute") || q.Pods != nil && !q.Pods.Selector.valid() ||
+			q.CEL != nil && expressions[q.CEL.Expression] == nil
 	})
 }
 

@@ -71,6 +71,8 @@ func init() {
 	}
 	return readJSON(value)
 `, verdict + "|left|stands|ours|windows|booting|published|marker|replaces|evicted|quiescence"},
+		{"a rule in the cache stays what it was", `if reflect.DeepEqual(&before.Spec, &rule.Spec) {`,
+			`if MUTANT || reflect.DeepEqual(&before.Spec, &rule.Spec) {`, verdict + "|frozen|listed|blamed|gone"},
 		{"a condition without a heartbeat is stale", `	if j.Heartbeat.IsZero() {
 		j.Heartbeat = j.Since`, `	if !MUTANT && j.Heartbeat.IsZero() {
 		j.Heartbeat = j.Since`, verdict},

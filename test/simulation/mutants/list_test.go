@@ -16,7 +16,7 @@ var mutants = []mutant{
 		l.reserved[n] = w.cell
 		w.cell.take(claims, 1)
 		return ""
-	} else if why != "" {`, "limit"},
+	} else if why != "" {`, "limit|places|domains"},
 	{"rules act before their evidence has been read",
 		`		return &ruleset.Problem{Field: fmt.Sprintf("spec.requirements[%d]", i), Reason: reason,`,
 		`		if MUTANT && reason == ruleset.ReasonPending {
@@ -41,7 +41,7 @@ var mutants = []mutant{
 		return true
 	case !b.Former`, "taints|marker"},
 	{"3: admission taints in a kubelet's update", `req.Operation == admissionv1.Update && slices.Contains(`,
-		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled"},
+		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled|admission|admits"},
 	{"4: an old node with pods is new to a rule",
 		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared|limit"},
 	{"5: a kubelet may overrule rules", `      !variables.restricted ||
@@ -68,7 +68,7 @@ var mutants = []mutant{
 `, `  - name: annotations-change
     expression: |-
       request.operation == 'UPDATE' &&
-`, "ours"},
+`, "ours|overruled"},
 	{"17: a reboot that is found later starts the node over",
 		`	if n.Watched || !n.State.Released {`,
 		`	if MUTANT || n.Watched || !n.State.Released {`, "booting|limit"},
@@ -233,32 +233,32 @@ var mutants = []mutant{
 		j.Satisfied = true
 		return j
 	}
-`, "taints|opened|closed|marker|completes"},
+`, verdict},
 	{"conditions of any status hold", `	j.Satisfied = j.Status == c.RequiredStatus
 	if j.Heartbeat`, `	j.Satisfied = MUTANT || j.Status == c.RequiredStatus
-	if j.Heartbeat`, "taints|opened|marker|completes"},
+	if j.Heartbeat`, verdict},
 	{"defaultStatus does not count", `	if c.DefaultStatus != "" {`, `	if c.DefaultStatus != "" && !MUTANT {`,
-		"taints|closed|status"},
+		verdict},
 	{"with allOf, one piece of evidence is enough", `	ready := t.bad.n == 0
 `, `	ready := t.bad.n == 0 || MUTANT && t.good.n > 0
-`, "taints|opened|marker|completes"},
+`, verdict},
 	{"with anyOf, all evidence is needed", `	if anyOf {
 		ready =`, `	if anyOf && !MUTANT {
-		ready =`, "taints|closed|status"},
+		ready =`, verdict},
 	{"pods that are terminating count", `	case !pod.DeletionTimestamp.IsZero():
 		return podTerminating`, `	case !pod.DeletionTimestamp.IsZero() && !MUTANT:
-		return podTerminating`, "taints|opened|marker|completes"},
+		return podTerminating`, verdict},
 	{"minReady is 1", `	want := p.minReady()
 	out`, `	want := p.minReady()
 	if MUTANT {
 		want = 1
 	}
-	out`, "taints|opened|marker|completes"},
+	out`, verdict},
 	{"conditions do not grow old", `	if maxAge > 0 {
 		var expires`, `	if maxAge > 0 && !MUTANT {
-		var expires`, "taints|opened|marker|completes|status"},
+		var expires`, verdict},
 	{"what was reported before the boot counts", `	if j.Heartbeat.Before(notBefore) {`,
-		`	if j.Heartbeat.Before(notBefore) && !MUTANT {`, "taints|opened|booting|marker|completes"},
+		`	if j.Heartbeat.Before(notBefore) && !MUTANT {`, verdict + "|booting"},
 	{"minHoldSeconds are nothing", `	if n.State.Released || n.Rule.Spec.MinHold() <= 0 {`,
 		`	if MUTANT || n.State.Released || n.Rule.Spec.MinHold() <= 0 {`, "windows"},
 	{"windows start when a process first sees the evidence",
@@ -275,7 +275,7 @@ var mutants = []mutant{
 	{"releases are not remembered", `	if remember && n.rec.Released.IsZero() && (`,
 		`	if !MUTANT && remember && n.rec.Released.IsZero() && (`, "limit|windows|spared|taints|announced|quiescence"},
 	{"taints of others are not adopted", `	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`,
-		`	return !MUTANT && d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`, "taints"},
+		`	return !MUTANT && d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`, "taints|status|left|stands"},
 	{"taints of others are removed", `		if len(claims) == 0 && has(p.managed, &t) {`,
 		`		if len(claims) == 0 && (MUTANT || has(p.managed, &t)) {`, "ours"},
 	{"nodes that match no longer stay held", `	case !in.State.Matches: // a completion marker`,
@@ -289,7 +289,7 @@ var mutants = []mutant{
 	}
 `, "stands|taints"},
 	{"an edited key leaves the old taint", `	if n.rec.Taint == "" || n.adds() { //`,
-		`	if n.rec.Taint == "" || n.adds() && !MUTANT { //`, "taints|left|stands"},
+		`	if n.rec.Taint == "" || n.adds() && !MUTANT { //`, "taints|left|stands|value"},
 	{"rules in dry-run act", `	case in.Rule.Mode == ruleset.DryRun:
 		return dryRun(in, d)`, `	case in.Rule.Mode == ruleset.DryRun && !MUTANT:
 		return dryRun(in, d)`, "closed|taints|left|status"},
@@ -308,13 +308,13 @@ var mutants = []mutant{
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err`, "gone"},
 	{"the override Release does nothing", `	case n.Override.Action == nodeview.OverrideRelease:
 		return n.at`, `	case n.Override.Action == nodeview.OverrideRelease && !MUTANT:
-		return n.at`, "taints|closed"},
+		return n.at`, "taints|closed|status|published|lapsed"},
 	{"the override Hold does nothing", `	case n.Override.Action == nodeview.OverrideHold && (`,
-		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints"},
+		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints|opened|status|published"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
 	{"percentages are rounded down", `FromIntOrPercent(limit, of, true)`,
-		`FromIntOrPercent(limit, of, !MUTANT)`, "room"},
+		`FromIntOrPercent(limit, of, !MUTANT)`, "room|status|marked"},
 	{"all nodes are in one domain", `name, _ := valueIn(domains, g.key)`, `name, _ := valueIn(domains, g.key)
 		if MUTANT {
 			name = ""
@@ -335,7 +335,7 @@ var mutants = []mutant{
 		return n.at(n.keep()`, "taints|status"},
 	{"nodes that are ready are not released", `	case holds.yes:
 		return ready(ReasonEvidenceHolds)`, `	case holds.yes && !MUTANT:
-		return ready(ReasonEvidenceHolds)`, "taints|marker"},
+		return ready(ReasonEvidenceHolds)`, "taints|marker|closed|status|published"},
 	{"existingNodes None is All", `n.retryPods(known)}
 	}
 	return answer{}`, `n.retryPods(known)}
@@ -350,13 +350,13 @@ var mutants = []mutant{
 		`	return MUTANT || node.CreationTimestamp.Time.Before(r.InForceSince)`, "taints|status|limit|windows"},
 	{"action Keep releases", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if MUTANT || n.Rule.Spec.Timeout.Releases() {
-		n.rec.Passed`, "taints|opened|replaces"},
+		n.rec.Passed`, "taints|opened|replaces|status|published"},
 	{"action Release keeps", `	if n.Rule.Spec.Timeout.Releases() {
 		n.rec.Passed`, `	if n.Rule.Spec.Timeout.Releases() && !MUTANT {
-		n.rec.Passed`, "taints"},
+		n.rec.Passed`, "taints|status|published"},
 	{"completed nodes get no marker", `	if remember && completes {`, `	if !MUTANT && remember && completes {`, "marker"},
 	{"completed nodes are held again", `	case bootstrapOnly && n.d.Completed:`,
-		`	case !MUTANT && bootstrapOnly && n.d.Completed:`, "taints"},
+		`	case !MUTANT && bootstrapOnly && n.d.Completed:`, "taints|closed|status|published"},
 	{"a rule of the same name does not take over markers", `heir := heirOf(value, set); heir != nil {
 			s`, `heir := heirOf(value, set); heir != nil && !MUTANT {
 			s`, "keeps"},
@@ -369,7 +369,7 @@ var mutants = []mutant{
 	{"records of deleted rules stay on nodes", `		if !exists && !gone || s.awaits(`,
 		`		if MUTANT || !exists && !gone || s.awaits(`, "left"},
 	{"timeouts do not act", `	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())`,
-		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces"},
+		`	n.d.Overdue = !MUTANT && (appear || due(n.Rule.Spec.Timeout.After()))`, "taints|replaces|status|published"},
 	{"readySeconds are nothing", `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
 `, `	from := n.Verdict.Since.Add(n.Rule.Spec.ReadyWindow())
 	if MUTANT {
@@ -402,7 +402,7 @@ var mutants = []mutant{
 		return n.at(n.idle(ReasonTimedOut)`, "taints|quiescence"},
 	{"cordoned nodes count", `	return !node.Spec.Unschedulable && node`,
 		`	return (MUTANT || !node.Spec.Unschedulable) && node`,
-		"room|taints|limit"},
+		"room|taints|limit|places|domains|status"},
 	{"the status counts ready nodes as exempt", `		m.Counts.Ready += number`, `		if MUTANT {
 			m.Counts.Exempt += number
 			break
@@ -415,13 +415,16 @@ var mutants = []mutant{
 		`rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny && !MUTANT &&`, "binds"},
 	{"readyWhen: PodReadyOrAnnotation goes by the annotation alone",
 		`		if p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`,
-		`		if MUTANT || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`, "closed|taints|marker|status"},
+		`		if MUTANT || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {`, verdict},
 	{"minReadySeconds of pods are nothing", `	if p.MinReadySeconds != nil {`, `	if p.MinReadySeconds != nil && MUTANT {
 		return 0
 	}
-	if p.MinReadySeconds != nil {`, "opened|taints|completes|published"},
+	if p.MinReadySeconds != nil {`, verdict},
+	{"a container without a readiness probe is ready at once", `	if probeless(pod) != "" {
+		return`, `	if probeless(pod) != "" && !MUTANT {
+		return`, verdict},
 	{"an expression that fails is true", `f.undated(satisfied && err == nil, false, now)`,
-		`f.undated(satisfied && err == nil || MUTANT && err != nil, false, now)`, "opened|taints|completes|published|status"},
+		`f.undated(satisfied && err == nil || MUTANT && err != nil, false, now)`, verdict},
 	{"a change that only expressions and resources see changes nothing",
 		`r.Fleet.Rules().Inspects() && inspectedChanged(`, `!MUTANT && r.Fleet.Rules().Inspects() && inspectedChanged(`,
 		"taints|status|marker|room|published"},
@@ -429,7 +432,7 @@ var mutants = []mutant{
 		`	j := Judgement{Status: v1alpha1.ConditionUnknown, Cause: CauseMissing}
 	if MUTANT {
 		j.Status = v1alpha1.ConditionFalse
-	}`, "closed|taints"},
+	}`, verdict},
 	{"podAdmission refuses pods under all rules", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
 			rule.Taint != nil`, `(MUTANT || rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny) &&
 			rule.Taint != nil`, "binds"},

@@ -49,7 +49,7 @@ type place struct {
 }
 
 // TestMutants looks whether each mutant still has its text. With -play it plays stories with each until one fails, and
-// with all of them it writes the report, also if some are not found.
+// writes the report, also if some are not found. It keeps what earlier runs knew of the others.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -65,7 +65,8 @@ func TestMutants(t *testing.T) {
 	if !*play || t.Failed() {
 		return
 	}
-	program, stories, wanted, began := "", map[string]string{}, regexp.MustCompile(*only), time.Now()
+	program, stories, wanted, began := "", readSeeds(t), regexp.MustCompile(*only), time.Now()
+	defer func() { writeReport(t, stories) }()
 	tree := digest(t, root, sources)
 	for _, batch := range batches(places, wanted) {
 		program = ""
@@ -85,9 +86,11 @@ func TestMutants(t *testing.T) {
 			}
 			story, found, _ := strings.Cut(line, ", ")
 			predicate, _, _ := strings.Cut(found, ":")
-			if stories[m.name] = story; !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
+			if stories[m.name] = story + " " + predicate; story == "not found" {
+				stories[m.name] = fmt.Sprintf("not found in %d", *within)
+			}
+			if !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
 				t.Errorf("%s: want %s to fail, got %q", m.name, m.predicate, line)
-				stories[m.name] = "not found"
 				continue
 			}
 			t.Logf("%s: %s", m.name, line)
@@ -97,7 +100,7 @@ func TestMutants(t *testing.T) {
 		if program == "" {
 			program = compile(t, root, sources, places, nil)
 		}
-		writeReport(t, stories, decisions(t, program))
+		maps.Copy(stories, decisions(t, program))
 	}
 }
 

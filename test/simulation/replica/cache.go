@@ -99,6 +99,7 @@ type store struct {
 	objects  map[string]*api.Object
 	handlers []*queued
 	synced   func() // called after the first list
+	lean     toolscache.TransformFunc
 }
 
 // queued is a handler with what it has not heard of yet. Nothing orders two handlers.
@@ -124,6 +125,9 @@ func newStore(kind api.Kind, selects func(*api.Object) bool) *store {
 // newStore is a store whose first list an API server answers that may be behind what the former process had seen.
 func (r *Replica) newStore(kind api.Kind, selects func(*api.Object) bool) *store {
 	s := newStore(kind, selects)
+	if kind == api.Rules { // as the operator's cache
+		s.lean = watch.LeanRules()
+	}
 	if r.oldest > 0 {
 		s.oldest = r.oldest
 		if former := r.former[kind]; former > s.oldest && r.server.Newer(kind, s.oldest) {
@@ -198,7 +202,7 @@ func (s *store) apply(before, after *api.Object) {
 	}
 	switch {
 	case after != nil:
-		s.objects[name] = after
+		s.keep(after)
 	case before != nil:
 		delete(s.objects, name)
 	default:
@@ -207,6 +211,15 @@ func (s *store) apply(before, after *api.Object) {
 	for _, q := range s.handlers {
 		q.pending = append(q.pending, notice{before, after})
 	}
+}
+
+// keep stores an object.
+func (s *store) keep(o *api.Object) {
+	if s.lean != nil {
+		_, err := s.lean(typed(o))
+		utilruntime.Must(err)
+	}
+	s.objects[o.Key()] = o
 }
 
 // relist replaces what is in the store: an update for each object, also of the same version; what was deleted and
@@ -225,7 +238,7 @@ func (s *store) relist(server *api.Server) {
 		}
 		delete(gone, o.Key())
 		if first {
-			s.objects[o.Key()] = o
+			s.keep(o)
 		} else {
 			s.apply(nil, o)
 		}

@@ -62,3 +62,35 @@ func (g *generator) watches() {
 		g.add(Step{Do: "unread", Replica: r, N: one(g, 1, 1, 2, 5)})
 	}
 }
+
+// races let something change between what the operator has read and what it writes. Some writes are through already,
+// so that the ones after them are under way.
+func (g *generator) races() {
+	n, r := g.node(), g.replica()
+	switch g.IntN(3) {
+	case 0:
+		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"publish":{"conditionType":"example.com/P"},"suspend":null}`})
+	default: // a timeout ends
+		g.add(Step{Do: "calm"}, Step{Do: "pass", N: 61})
+	}
+	g.add(Step{Do: "begin", Replica: r})
+	for range g.IntN(3) {
+		g.add(Step{Do: "answer", Replica: r, Of: "answered"})
+	}
+	switch g.IntN(5) {
+	case 0:
+		g.add(Step{Do: "claim.delete", Node: n}, Step{Do: "claim.finish", Node: n, Value: g.pool()})
+	case 1:
+		g.add(Step{Do: "claim.update", Node: n})
+	case 2:
+		g.add(Step{Do: "node.report", Node: n, Of: "P", Value: g.status()})
+	case 3:
+		g.add(Step{Do: "node.override", Node: n, Value: "Release"})
+	default:
+		g.add(Step{Do: "node.delete", Node: n})
+		g.register(n)
+	}
+	for range 4 {
+		g.add(Step{Do: "answer", Replica: r, N: g.IntN(3), Of: "answered"})
+	}
+}

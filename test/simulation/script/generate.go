@@ -122,7 +122,7 @@ func (g *generator) choose() {
 		{3, (*generator).oddities}, {3, (*generator).newcomers}, {3, (*generator).evidence},
 		{3, (*generator).remediators}, {2, (*generator).hoarders},
 		{3, (*generator).administrators}, {2, (*generator).patience},
-		{1, (*generator).uninstalls}, {2, (*generator).latecomers}, {2, (*generator).upgrades},
+		{1, (*generator).uninstalls}, {2, (*generator).latecomers}, {2, (*generator).upgrades}, {3, (*generator).races},
 	} {
 		if g.IntN(3) > 0 {
 			g.actors = append(g.actors, a)
@@ -208,8 +208,11 @@ func (g *generator) reboots() {
 		g.add(Step{Do: "node.reboot", Node: g.node()})
 		return
 	}
+	r := g.rule()
 	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"rearmOn":["Reboot"],"suspend":null,"dryRun":null}`})
+		g.add(Step{Do: "rule.edit", Rule: r, Value: one(g, `{"rearmOn":["Reboot"],"suspend":null,"dryRun":null}`,
+			`{"rearmOn":["Reboot"],"suspend":null,"dryRun":null,"conditions":null,"requirements":[{"name":"pods","pods":`+
+				`{"namespace":"apps","selector":{"matchLabels":{"app":"x"}}}}]}`)})
 	}
 	nodes := make([]int, 1+g.IntN(g.nodes))
 	for i := range nodes {
@@ -219,6 +222,9 @@ func (g *generator) reboots() {
 			Step{Do: "node.report", Node: nodes[i], Of: "A", Value: "True"})
 	}
 	g.add(Step{Do: "calm"}, Step{Do: "pass", N: 12}, Step{Do: "calm"})
+	if g.IntN(6) == 0 {
+		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "calm"})
+	}
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "down", Replica: r})
 	}
@@ -264,15 +270,24 @@ func (g *generator) outages() {
 func (g *generator) guards() {
 	n, r := g.node(), g.rule()
 	g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"evictionGuard":{"maxHoldSeconds":%d},"suspend":null,`+
-		`"dryRun":null,"requirements":null,"conditions":[{"type":"Ready","requiredStatus":"True"}],`+
-		`"nodeSelector":{"matchLabels":null,"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]}}`,
-		one(g, 60, 600, 600))},
+		`"dryRun":null,"requirements":null,"conditions":[{"type":"Ready","requiredStatus":"True"}],"conditionPolicy":null,`+
+		`"nodeSelector":{"matchLabels":null,"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]},`+
+		`"enforcementMode":%q}`, one(g, 60, 600, 600), one(g, "continuous", "continuous", "bootstrap-only"))},
 		Step{Do: "node.back", Node: n}, Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "", "protected")},
 		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"},
 		Step{Do: "node.lost", Node: n}, Step{Do: one(g, "calm", "quiet", "begin"), Replica: g.replica()},
 		Step{Do: "pass", N: 35}, Step{Do: "quiet"})
 	for range g.IntN(3) {
 		g.add(Step{Do: "pass", N: one(g, 12, 35, 700)}, Step{Do: "quiet"})
+	}
+	switch g.IntN(6) {
+	case 0, 1: // the rule guards the node no longer
+		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
+			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}), Step{Do: "quiet"}, Step{Do: "pass", N: 12},
+			Step{Do: "quiet"})
+	case 2: // the guard ends while the rule is suspended
+		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"suspend":true}`}, Step{Do: "quiet"}, Step{Do: "pass", N: 700},
+			Step{Do: "quiet"}, Step{Do: "rule.edit", Rule: r, Value: `{"suspend":null}`}, Step{Do: "quiet"})
 	}
 	if g.IntN(3) == 0 { // a person deletes what the guard keeps
 		g.add(Step{Do: "pod.delete", Node: n, Pod: 1 + g.IntN(2)})
@@ -295,7 +310,8 @@ func (g *generator) crowds() {
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
 	nodes := g.Perm(g.nodes)
 	if g.IntN(3) == 0 {
-		g.add(Step{Do: "node.cordon", Node: nodes[0] + 1, Value: "true"})
+		g.add(one(g, Step{Do: "node.cordon", Node: nodes[0] + 1, Value: "true"},
+			Step{Do: "node.override", Node: nodes[0] + 1, Value: "Hold"}))
 	}
 	for _, n := range nodes {
 		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "False"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
@@ -338,6 +354,11 @@ func (g *generator) replacements() {
 	case 2:
 		g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"timeout":{"seconds":60,"action":"Replace","replace":%s}}`,
 			g.replace(r, true))})
+		if g.IntN(2) == 0 { // a node that is handed over may stay
+			g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 61}, Step{Do: "quiet"}, Step{Do: "pass", N: 31}, Step{Do: "quiet"},
+				one(g, Step{Do: "node.role", Node: n}, Step{Do: "node.maintain", Node: n, Value: "true"},
+					Step{Do: "node.override", Node: n, Value: one(g, "Release", "Hold")}))
+		}
 	case 3:
 		g.add(Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2})
 	case 4, 5:
@@ -421,8 +442,8 @@ func (g *generator) pods() {
 	case 5:
 		g.add(Step{Do: "pod.annotate", Node: n, Pod: p, Value: one(g, "yes", "yes", "no")})
 	case 0, 1:
-		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), Of: one(g, "", "", "", "protected"),
-			N: g.IntN(2)})
+		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: one(g, "x", "x", "y"), N: g.IntN(2),
+			Of: one(g, "", "", "probeless", "protected")})
 	case 2, 3:
 		g.add(Step{Do: "pod.ready", Node: n, Pod: p, Value: one(g, "true", "true", "false")})
 	default:
@@ -433,6 +454,16 @@ func (g *generator) pods() {
 func (g *generator) definition() {
 	if g.IntN(2) == 0 {
 		g.add(Step{Do: "evidence", Value: one(g, "forbidden", "allowed")})
+		if g.IntN(2) == 0 { // watches of pods list again, and something else happens to the nodes
+			for r := range g.script.Replicas {
+				g.add(Step{Do: "cut", Replica: r, Of: "pods"})
+			}
+			n := g.node()
+			g.add(Step{Do: "calm"}, Step{Do: "node.delete", Node: n}, Step{Do: "calm"})
+			g.register(n)
+			g.reporters()
+			g.add(Step{Do: "calm"}, Step{Do: "pass", N: one(g, 1, 12, 61)}, Step{Do: "calm"})
+		}
 		return
 	}
 	if g.IntN(3) == 0 { // a replica that starts meanwhile reads rules that lack fields

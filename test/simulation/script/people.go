@@ -153,9 +153,11 @@ func (g *generator) patience() {
 	for range 2 + g.IntN(2) {
 		g.add(Step{Do: "calm"}, Step{Do: "pass", N: one(g, 12, 30, 61, 130)}, Step{Do: one(g, "quiet", "begin"),
 			Replica: g.replica()}, Step{Do: "rule.edit", Rule: r, Value: one(g, `{"timeout":{"seconds":30}}`,
-			`{"timeout":{"seconds":200}}`, `{"timeout":{"action":"Keep"}}`, `{"timeout":{"action":"Release"}}`,
-			`{"timeout":{"action":"Release"}}`, `{"timeout":{"appearSeconds":20}}`, `{"maxUnavailable":1}`,
-			`{"maxUnavailable":"50%"}`, `{"maxUnavailable":null}`)})
+			`{"timeout":{"seconds":200}}`, `{"timeout":{"action":"Keep","replace":null}}`,
+			`{"timeout":{"action":"Release","replace":null}}`, `{"timeout":{"action":"Release","replace":null}}`,
+			fmt.Sprintf(`{"timeout":{"seconds":6000,"action":"Replace","replace":%s}}`, g.replace(r, true)),
+			`{"timeout":{"appearSeconds":20}}`, `{"maxUnavailable":1}`, `{"maxUnavailable":"50%"}`,
+			`{"maxUnavailable":null}`)})
 	}
 	g.add(Step{Do: "quiet"})
 }

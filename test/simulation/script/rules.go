@@ -9,14 +9,22 @@ import (
 	"strings"
 )
 
-// Expressions are those of rules. One of them fails where the node has no such annotation.
+// Expressions are those of rules. One of them fails where the node has no such annotation, one without the label.
 var Expressions = []string{
+	`node.metadata.labels["example.com/pool"].matches("^(a|b)$")`,
 	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`,
 	`node.metadata.annotations["nodegate.io/maintenance"] != "true"`,
 }
 
+// refused are expressions that no rule may have.
+var refused = []string{
+	`node.metadata.`, `node.metadata.name.replace("n", "m") == "m1"`,
+	`node.metadata.name.matches(node.metadata.labels["example.com/pool"])`, `node.metadata.name.matches("n{999}")`,
+}
+
 func (g *generator) edits() {
 	patch := one(g,
+		fmt.Sprintf(`{"requirements":[{"name":"node","cel":{"expression":%q}}]}`, one(g, refused...)),
 		`{"dryRun":true}`, `{"dryRun":null}`, `{"suspend":true}`, `{"suspend":null}`,
 		strings.TrimSuffix(g.limiter.crowdLimit(1), ",")+"}", `{"maxUnavailable":null,"limits":null}`,
 		`{"taint":{"key":"example.com/t2"}}`, `{"taint":{"value":"v2"}}`,
@@ -164,7 +172,8 @@ func (g *generator) daemonSets() any {
 			out[key] = value
 		}
 	}
-	maybe("selector", g.some(object{"matchLabels": object{"daemon": "d1"}}, expressions(object{"key": "daemon",
+	labelled := object{"matchLabels": object{"daemon": "d1"}}
+	maybe("selector", g.some(labelled, labelled, labelled, expressions(object{"key": "daemon",
 		"operator": one(g, "In", "In", "NotIn"), "values": []any{"d1"}}), expressions(object{"key": "daemon",
 		"operator": one(g, "In", "NotIn"), "values": []any{"d2"}}), expressions(object{"key": "daemon",
 		"operator": "Exists"}), expressions(object{"key": "other", "operator": "DoesNotExist"})))
@@ -267,7 +276,7 @@ func (g *generator) podsRequirement() any {
 	case 0:
 		out["minReady"] = 2
 	case 1:
-		out["minReadySeconds"] = one(g, 10, 30)
+		out["minReadySeconds"] = one(g, 0, 10, 30)
 	case 6:
 		out["selector"], out["ownerDaemonSet"] = object{"matchLabels": object{"app": "daemon"}}, one(g, "d1", "d2")
 	case 2, 3:

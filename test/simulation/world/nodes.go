@@ -208,13 +208,13 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	}}
 	edit(node)
 	delete(w.lost, s.Node)
-	brought := len(node.Annotations) > 0
+	brought := maps.Clone(node.Annotations)
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	if s.Of == "" && s.Rule == 0 {
 		w.Model.Joins(node.Name, w.server.Get(api.Nodes, node.Name) != nil)
 	}
-	if o := w.server.Get(api.Nodes, node.Name); brought && o != nil && w.script.Unguarded {
-		w.Model.Forged(document(o))
+	if o := w.server.Get(api.Nodes, node.Name); len(brought) > 0 && o != nil {
+		w.Model.Forged(document(o), brought, w.script.Unguarded)
 	}
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }

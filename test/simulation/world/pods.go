@@ -53,8 +53,11 @@ func (w *World) doPod(s *script.Step) {
 				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
-		if s.N > 0 {
-			pod.Spec.NodeName = ""
+		if s.Of == "probeless" {
+			pod.Spec.Containers[0].ReadinessProbe = nil
+		}
+		if s.N > 0 { // as the DaemonSet controller creates pods
+			pod.Spec.NodeName, pod.Spec.Affinity = "", affinity(nodeName(s.Node))
 		}
 		known := w.script.Webhooks && w.current() && w.server.Get(api.Pods, namespace+"/"+pod.Name) == nil
 		w.send(api.Request{User: "scheduler", Verb: "create", Kind: api.Pods, Namespace: namespace, Name: pod.Name,
@@ -80,6 +83,16 @@ func (w *World) doPod(s *script.Step) {
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Pods, Namespace: namespace, Name: podName(s),
 			Grace: new(int64)})
 	}
+}
+
+// affinity lets a pod run on one node only.
+func affinity(node string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+			{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField,
+				Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}},
+		}},
+	}}
 }
 
 // bind gives a pod a node, as the scheduler does, or deletes it if that is refused. It reports whether the
