@@ -112,8 +112,10 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 	}
 }
 
-// lost reports whether the limits surely had room for a waiting node before another one was claimed, and surely have none
-// now. most and least are the uses that there may be.
+// lost reports whether the limits surely had room for a waiting node before another one was claimed, and surely have
+// none now. most and least are the uses that there may be.
+//
+//nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
 	u, most, least := m.node(n.Metadata.UID).under(r.Metadata.UID), newUses(), newUses()
 	if m.vacated(r, v) || n.Metadata.Labels[rackLabel] != u.waitsIn {
@@ -167,8 +169,8 @@ func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
 	return slices.ContainsFunc(r.Spec.limits(), func(l limit) bool { return l.reached(u.waitsIn, least, most, most) })
 }
 
-// reached reports whether a limit leaves no room in a rack, by what is taken, by the nodes that it is a share of, and by
-// what may be taken in the rack.
+// reached reports whether a limit leaves no room in a rack, by what is taken, by the nodes that it is a share of, and
+// by what may be taken in the rack.
 func (l *limit) reached(rack string, taken, of, perhaps *uses) bool {
 	switch {
 	case l.MaxDomains != nil:

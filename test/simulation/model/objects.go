@@ -231,8 +231,8 @@ type rule struct {
 	}
 }
 
-// invalid reports whether the rule has no evidence, or an invalid selector or expression. One that was written while a foreign CRD
-// was served has lost fields.
+// invalid reports whether the rule has no evidence, or an invalid selector or expression. One that was written while a
+// foreign CRD was served has lost fields.
 func (r *rule) invalid() bool {
 	none := len(r.Spec.Conditions)+len(r.Spec.Requirements) == 0
 	return none || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {

@@ -4,6 +4,7 @@
 package model
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -102,6 +103,15 @@ func (m *Model) publishers(t string) []*rule {
 	return out
 }
 
+// published are the types that any rule ever published.
+func (m *Model) published() map[string]bool {
+	types := map[string]bool{}
+	for _, h := range m.rules {
+		maps.Copy(types, h.types)
+	}
+	return types
+}
+
 // restPublished: a published condition says what the rule's verdict is, a record names it, and none is left behind.
 func (m *Model) restPublished(n *node, v *View) {
 	if m.node(n.Metadata.UID).tampered {
@@ -113,13 +123,7 @@ func (m *Model) restPublished(n *node, v *View) {
 			named[n.record(uid).Published] = true
 		}
 	}
-	types := map[string]bool{}
-	for _, h := range m.rules {
-		for t := range h.types {
-			types[t] = true
-		}
-	}
-	for t := range sorted(types) {
+	for t := range sorted(m.published()) {
 		c := n.condition(t)
 		if c.Type != "" && !c.ours() {
 			continue

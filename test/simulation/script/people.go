@@ -181,8 +181,8 @@ func (g *generator) uninstalls() {
 // older. Perhaps a rule is put in force in the meantime.
 func (g *generator) latecomers() {
 	n, r := g.node(), g.rule()
-	g.add(Step{Do: "node.delete", Node: n}, Step{Do: "claim.delete", Node: n}, Step{Do: "node.create", Node: n, Value: "c"},
-		Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 1, 61, 700)})
+	g.add(Step{Do: "node.delete", Node: n}, Step{Do: "claim.delete", Node: n},
+		Step{Do: "node.create", Node: n, Value: "c"}, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 1, 61, 700)})
 	if g.IntN(3) == 0 { // the rule is in force later than the node is there
 		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"suspend":true}`}, Step{Do: "quiet"}, Step{Do: "pass", N: 2})
 	}
