@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// outdatedLimit is how long after a node is ready again a deletion that began before is still denied. The node controller
-	// deletes the pods of a node at its own rate, and does not stop when the node is ready again.
+	// outdatedLimit is how long after a node is ready again a deletion that began before is still denied. The node
+	// controller deletes the pods of a node at its own rate, and does not stop when the node is ready again.
 	outdatedLimit = 5 * time.Minute
 	// byTaintManager is the reason of the condition DisruptionTarget that the node controller sets on each pod before it
 	// deletes it (k8s.io/kubernetes, pkg/controller/tainteviction).
@@ -178,7 +178,7 @@ func byNodeAlone(rule *ruleset.Rule) bool {
 	})
 }
 
-// outdated reports whether a deletion began before the node was ready again, and no taint of the node requires it any more.
+// outdated reports whether a deletion began before the node was ready again, and no taint of the node requires it now.
 // Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
 func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)

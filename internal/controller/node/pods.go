@@ -112,8 +112,8 @@ func (e *Escapes) Start(ctx context.Context) error {
 	}
 }
 
-// added tells of a taint that the controller has put on a node itself. Only a node that was never in service counts: the
-// request that made it match should have gated it.
+// added tells of a taint that the controller has put on a node itself. Only a node that was never in service counts:
+// the request that made it match should have gated it.
 func (e *Escapes) added(c *taints.Change, node string) {
 	if e == nil || c.Operation != taints.Added || c.Rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 		c.Decision.Was.HasRecord || c.Decision.Was.Existing || c.Decision.Was.Released || !e.Expected() {

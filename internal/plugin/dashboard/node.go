@@ -71,10 +71,11 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 		return nil, fmt.Errorf("there is no node %q", name)
 	}
 	known := peeked{l.evidence}
-	moment := &explain.Moment{Rules: set, Stored: stored, Evidence: known, Operator: operator, Now: l.Now(), Frozen: frozen,
-		All:   func() explain.Evidence { return known },
-		Nodes: func() ([]*corev1.Node, error) { return all, nil },
-		Pods:  func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, l.Cluster, node) },
+	moment := &explain.Moment{Rules: set, Stored: stored, Evidence: known, Operator: operator, Now: l.Now(),
+		Frozen: frozen,
+		All:    func() explain.Evidence { return known },
+		Nodes:  func() ([]*corev1.Node, error) { return all, nil },
+		Pods:   func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, l.Cluster, node) },
 	}
 	v := &View{Explanation: moment.Node(node), Labels: node.Labels, Command: l.Command(name)}
 	first, err := l.FirstPod(ctx, name)
