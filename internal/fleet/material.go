@@ -63,6 +63,9 @@ type Material struct {
 	ReplaceProblem string
 	// AdmissionProblem says why the rule does not taint nodes at admission. The fleet does not know it either.
 	AdmissionProblem string
+	// AdmittedByStatus says that the rule does taint nodes at admission: the webhook goes by the status of rules, because
+	// there is no object with the rules for admission.
+	AdmittedByStatus bool
 	// KeptEndpoints is on how many nodes the pods stay ready in an outage. Nor does it know that.
 	KeptEndpoints int
 	// Applied, Failed and Evaluations are the bounded lists. Truncated reports whether they leave nodes out.

@@ -165,6 +165,7 @@ func (r *Replica) addAdmissionRules(ctx context.Context, mgr manager.Manager, en
 		r.env.AdmissionRules.Wake()
 	}
 	r.Admission.Served = func(served bool) { engine.SetCRD(ctx, served) }
+	r.Status.AdmittedByStatus = engine.ByStatus
 	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
 		return r.Admission.Run(ctx, mgr.GetConfig())
 	})); err != nil {

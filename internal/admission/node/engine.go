@@ -107,6 +107,14 @@ func (e *Engine) acting() Kind {
 	return EngineNone
 }
 
+// ByStatus reports whether the webhook taints nodes by the status of rules, because the object with the rules does not
+// exist.
+func (e *Engine) ByStatus() bool {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.acting() == EngineWebhook && !e.found["rules"]
+}
+
 func (e *Engine) installed() bool { return e.found["policy"] && e.found["binding"] }
 
 // SetRules tells whether the object exists from which the policy reads the rules. Until then, the policy taints no

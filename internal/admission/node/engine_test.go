@@ -39,6 +39,7 @@ var _ = Describe("An engine that is asked for by name and does not exist", func(
 		e.set("policy", true)
 		e.set("binding", true)
 		Expect(e.Ready(nil)).To(MatchError(ContainSubstring("does not serve the CRD admissionrules.nodegate.io")))
+		Expect(e.ByStatus()).To(BeFalse(), "the webhook may not act")
 		e.SetCRD(ctx, true)
 		Expect(e.Ready(nil)).To(Succeed())
 		Expect(e.Acting()).To(Equal(EngineNone))
@@ -47,5 +48,20 @@ var _ = Describe("An engine that is asked for by name and does not exist", func(
 			defer engine.mu.RUnlock()
 			return engine.found["crd"]
 		}).Should(BeTrue(), "the watch of the replica of all specs tells it")
+	})
+
+	It("says whether the webhook goes by the status of rules", func(ctx context.Context) {
+		DeferCleanup(engine.tell)
+		e := NewEngine(ModeAuto, true, "installed")
+		e.set("policy", true)
+		e.set("binding", true)
+		Expect(e.Acting()).To(Equal(EngineWebhook), "the policy has no rules")
+		Expect(e.ByStatus()).To(BeTrue())
+		e.SetRules(ctx, true)
+		Expect(e.Acting()).To(Equal(EnginePolicy))
+		Expect(e.ByStatus()).To(BeFalse())
+		e.set("policy", false)
+		Expect(e.Acting()).To(Equal(EngineWebhook))
+		Expect(e.ByStatus()).To(BeFalse(), "it reads the object")
 	})
 })

@@ -65,6 +65,9 @@ type Reconciler struct {
 	// AdmissionProblem returns why a rule in force does not taint nodes at admission, and whether that may be decided in a
 	// moment. It may be nil.
 	AdmissionProblem func(*ruleset.Rule) (problem string, undecided bool)
+	// AdmittedByStatus reports whether the webhook taints nodes by the status of rules, because the rules for admission do
+	// not exist. It may be nil.
+	AdmittedByStatus func() bool
 	// StateMetrics turns on the metrics of --enable-node-state-metrics.
 	StateMetrics bool
 
@@ -206,6 +209,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
 	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule.UID), unadmitted
+	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
 		again.RequeueAfter = freed

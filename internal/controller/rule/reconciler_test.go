@@ -416,7 +416,20 @@ var _ = Describe("A rule", func() {
 		problem, undecided = "the CRD is missing", false
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(And(HaveField("Status", metav1.ConditionTrue),
-			HaveField("Reason", ReasonNotAtAdmission), HaveField("Message", ContainSubstring("the CRD is missing"))))
+			HaveField("Reason", ReasonNotAtAdmission), HaveField("Message", ContainSubstring("creation: the CRD is missing"))))
+
+		byStatus := true
+		d.AdmittedByStatus = func() bool { return byStatus }
+		d.step(time.Hour)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(And(HaveField("Status", metav1.ConditionTrue),
+			HaveField("Reason", ReasonInForce), HaveField("Message", And(ContainSubstring("the CRD is missing"),
+				Not(ContainSubstring("shortly after"))))), "the webhook taints nodes at creation")
+
+		byStatus = false
+		d.step(time.Hour)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(HaveField("Reason", ReasonNotAtAdmission))
 
 		problem = ""
 		d.step(time.Hour)

@@ -120,12 +120,16 @@ func modeConditions(m *fleet.Material, set setter) {
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
-		if m.AdmissionProblem != "" {
+		switch {
+		case m.AdmissionProblem == "":
+			set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
+		case m.AdmittedByStatus:
+			set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted. Webhooks go "+
+				"by the status of rules, because the operator cannot write the rules for admission: %s", m.AdmissionProblem)
+		default:
 			set(v1alpha1.ConditionEnforcing, true, ReasonNotAtAdmission, "Nodes that do not satisfy the rule are tainted, but "+
 				"shortly after their creation: %s", m.AdmissionProblem)
-			return
 		}
-		set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
 	case ruleset.DryRun:
 		set(v1alpha1.ConditionReady, false, ReasonDryRun, "The rule is valid and in dry-run: see status.dryRunResults for "+
 			"what it would do%s", warning(m))
