@@ -15,8 +15,8 @@ import (
 const stabilization = "stabilization"
 
 // evidenceNames returns the names of a rule's evidence in metrics, in the order of a verdict's results. They are those
-// of node_readiness_blocked_nodes, so that one label joins the two. A rule with conditionPolicy anyOf has none: no piece
-// of its evidence blocks a node alone.
+// of node_readiness_blocked_nodes, so that one label joins the two. A rule with conditionPolicy anyOf has none: no
+// piece of its evidence blocks a node alone.
 func evidenceNames(rule *ruleset.Rule) []string {
 	if rule.Spec.AnyOf() {
 		return nil
