@@ -3,11 +3,18 @@
 
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/util/intstr"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// MaxRate is the largest number of a rate, and how many times of claims a rule's status lists.
+const MaxRate = 100
 
 // Limit limits how many nodes in service a rule may taint.
 // +kubebuilder:validation:XValidation:rule="has(self.max) != has(self.maxDomains)",message="give either max or maxDomains"
 // +kubebuilder:validation:XValidation:rule="!has(self.maxDomains) || has(self.per)",message="maxDomains needs per, the label whose values are the domains",fieldPath=".per"
+// +kubebuilder:validation:XValidation:rule="!has(self.withinSeconds) || has(self.max) && !has(self.per) && type(self.max) == int && self.max >= 1 && self.max <= 100",message="withinSeconds needs max, a number from 1 to 100, and cannot be combined with per",fieldPath=".withinSeconds"
 type Limit struct {
 	// max is the largest number of nodes in service that the rule may taint at a time. It is a number, or a percentage
 	// of the nodes in service, rounded up. With per, it is about the nodes of each domain.
@@ -32,6 +39,29 @@ type Limit struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	MaxDomains *int32 `json:"maxDomains,omitempty"`
+
+	// withinSeconds makes max a rate: the rule taints at most so many nodes in service within this time, whether they
+	// are still tainted or not. max is then a number from 1 to 100. A rate alone loses the fleet slowly: give an entry
+	// with only max, too. Up to a day.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	WithinSeconds *int32 `json:"withinSeconds,omitempty"`
+}
+
+// RateStatus has the times of claims that limits with withinSeconds count. A time is written before the claim, and is
+// the latest at which the claim may be made.
+type RateStatus struct {
+	// claims are the times of taints on nodes in service.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Claims []metav1.Time `json:"claims,omitempty"`
+	// marks are the times at which the condition that the rule publishes became False.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Marks []metav1.Time `json:"marks,omitempty"`
 }
 
 // MaxDomainsListed is how many domains a rule's status lists.

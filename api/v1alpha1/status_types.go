@@ -47,6 +47,10 @@ type NodeReadinessRuleStatus struct {
 	// +optional
 	Limit *LimitStatus `json:"limit,omitempty"`
 
+	// rate has the times that limits with withinSeconds count.
+	// +optional
+	Rate *RateStatus `json:"rate,omitempty"`
+
 	// appliedNodes are names of nodes that the rule selects, held and failed ones first.
 	// +optional
 	// +listType=atomic

@@ -95,7 +95,7 @@ func (s *scene) isReady(i int) {
 // reserve asks for room for node i, which is unready since so many seconds after now.
 func (s *scene) reserve(i, since int) bool {
 	return s.Reserve(s.rule.UID, s.nodes[i].Name, now.Add(time.Duration(since)*time.Second),
-		s.rule.Limit.Domains("", s.nodes[i].Labels)) == ""
+		s.rule.Limit.Domains("", s.nodes[i].Labels), now) == ""
 }
 
 // wakes checks which nodes were enqueued since the last time.
@@ -157,9 +157,9 @@ func TestSetRulesNamesTheNodesThatARuleConcernsNowOrDidBefore(t *testing.T) {
 
 func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 	for name, reserve := range map[string]func(f *Fleet, rule types.UID, node string) bool{
-		"of claims": func(f *Fleet, rule types.UID, node string) bool { return f.Reserve(rule, node, now, "") == "" },
+		"of claims": func(f *Fleet, rule types.UID, node string) bool { return f.Reserve(rule, node, now, "", now) == "" },
 		"of published conditions": func(f *Fleet, rule types.UID, node string) bool {
-			return f.ReserveFalse(rule, node, "") == ""
+			return f.ReserveFalse(rule, node, "", now) == ""
 		},
 	} {
 		s := newScene(t, rule("30%"), 100)

@@ -27,8 +27,10 @@ func fate(e *Entry) limit.Fate {
 	if e == nil {
 		return limit.Fate{Ready: true}
 	}
+	full := e.State == v1alpha1.NodeStateHeld && e.Warning == AnnotationsFull
 	return limit.Fate{Unknown: e.State == v1alpha1.NodeStateFailed, Ready: e.State == v1alpha1.NodeStateReady,
-		Refused: e.Reason == state.ReasonOverBudget}
+		Refused:    e.Reason == state.ReasonOverBudget,
+		Unrecorded: full && e.Rule.Taint == nil && !e.Current.Claimed, Unmarked: full && !e.Current.MarkedFalse}
 }
 
 // succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule
@@ -47,17 +49,17 @@ const unknownRule = "the rule is not known"
 // Reserve asks the limits whether a rule may claim its taint on a node in service, which is in some domains and has
 // been unready since a time. Nodes that have been unready longer come first. It returns why not, or "". A granted claim
 // ends with Record or Unreserve.
-func (f *Fleet) Reserve(rule types.UID, node string, since time.Time, domains string) (why string) {
+func (f *Fleet) Reserve(rule types.UID, node string, since time.Time, domains string, now time.Time) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), since, domains) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), since, domains, now) })
 	return why
 }
 
 // ReserveFalse asks the limits whether the condition that a rule publishes may become False on a node, which is in some
 // domains. It returns why not, or "". Record ends a grant.
-func (f *Fleet) ReserveFalse(rule types.UID, node, domains string) (why string) {
+func (f *Fleet) ReserveFalse(rule types.UID, node, domains string, now time.Time) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.ReserveFalse(f.add(node), domains) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.ReserveFalse(f.add(node), domains, now) })
 	return why
 }
 
@@ -68,6 +70,30 @@ func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 	if s := f.state(rule); s != nil {
 		do(s)
 	}
+}
+
+// Order returns the times of claims for the status of a rule with a rate. Issue lets these claims be made when that is
+// written.
+func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus, now time.Time) (o limit.Order) {
+	f.limit(rule.UID, func(s *ruleState) {
+		if s.rule == rule && rule.Mode == ruleset.Enforced {
+			o = s.limit.Order(before, now)
+		}
+	})
+	return o
+}
+
+// Issue lets the claims of an order be made, and enqueues the nodes that wait for them. It does nothing if the rule was
+// edited meanwhile.
+func (f *Fleet) Issue(rule *ruleset.Rule, o *limit.Order) {
+	var enqueue []string
+	f.limit(rule.UID, func(s *ruleState) {
+		if s.rule == rule {
+			s.limit.Issue(o)
+			enqueue = s.wake(nil)
+		}
+	})
+	f.tell(nil, enqueue)
 }
 
 // Unreserve returns a granted claim that was not used.

@@ -45,7 +45,7 @@ func (m *marking) asks(when, want string) {
 	m.Helper()
 	for ask := range strings.FieldsSeq(want) {
 		i := int(ask[0] - '0')
-		if granted := m.ReserveFalse(m.rule.UID, m.nodes[i].Name, "") == ""; granted != strings.HasSuffix(ask, "+") {
+		if granted := m.ReserveFalse(m.rule.UID, m.nodes[i].Name, "", now) == ""; granted != strings.HasSuffix(ask, "+") {
 			m.Errorf("%s: node %d may be marked: %t", when, i, granted)
 		}
 	}

@@ -48,7 +48,7 @@ func (r *replacing) asks(when string, i int, want bool) {
 	r.Helper()
 	got := false
 	if r.rule.Spec.Publish != nil {
-		got = r.ReserveFalse(r.rule.UID, r.nodes[i].Name, "") == ""
+		got = r.ReserveFalse(r.rule.UID, r.nodes[i].Name, "", now) == ""
 	} else {
 		got = r.reserve(i, i)
 	}
@@ -218,7 +218,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
 				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
 			}
-			if granted := f.Reserve("u1", inService(0).Name, now, "") == ""; granted != (tc.want == 0) {
+			if granted := f.Reserve("u1", inService(0).Name, now, "", now) == ""; granted != (tc.want == 0) {
 				t.Errorf("a node may be held: %t", granted)
 			}
 		})

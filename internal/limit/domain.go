@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/btree"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -27,17 +28,59 @@ const (
 // group counts the nodes by their domains, which are the values of one label. The first group of a limit has no label:
 // all nodes are in one domain.
 type group struct {
+	limit   *Limit
 	key     string
 	entries []entry
 	domains map[string]*domain
 	deleted int
 	open    [uses]int // the number of domains that are in use
+	blocked blocked   // by the number of domains
 }
 
 // entry is a limit of the rule, and its place there.
 type entry struct {
 	*v1alpha1.Limit
 	index int
+	// number is max, and percent whether it is a percentage.
+	number  int
+	percent bool
+}
+
+func newEntry(of *v1alpha1.Limit, index int) entry {
+	e := entry{Limit: of, index: index}
+	if of.Max != nil {
+		e.number, e.percent = Scaled(of.Max, 100), of.Max.Type == intstr.String
+	}
+	return e
+}
+
+// allows returns how many of the nodes in service the entry allows.
+func (e *entry) allows(inService int) int {
+	if e.percent {
+		return (e.number*inService + 99) / 100
+	}
+	return e.number
+}
+
+// blocked are cells with waiting nodes that had no room for a use when it was last looked. A change of what blocks them
+// lets them be looked at again. So the limits of many domains cost no more than one.
+type blocked [uses]map[*cell]struct{}
+
+func (b *blocked) add(c *cell, u use) {
+	if b[u] == nil {
+		b[u] = map[*cell]struct{}{}
+	}
+	b[u][c] = struct{}{}
+}
+
+// free lets the cells be looked at again.
+func (b *blocked) free(l *Limit) {
+	for u := range b {
+		for c := range b[u] {
+			l.look[u][c] = struct{}{}
+		}
+		clear(b[u])
+	}
 }
 
 // domain counts the nodes of one domain.
@@ -49,12 +92,14 @@ type domain struct {
 	// taken counts the nodes that use the limit, and deleted the places of deleted nodes.
 	taken   [uses]int
 	deleted int
+	blocked blocked // by the number of nodes
 }
 
 func (d *domain) held(u use) int { return d.taken[u] + d.deleted }
 
 // change changes the counts, and keeps the number of domains in use.
 func (d *domain) change(by int, count *int) {
+	before := d.group.open
 	for u := range uses {
 		if d.held(u) > 0 {
 			d.group.open[u]--
@@ -66,6 +111,18 @@ func (d *domain) change(by int, count *int) {
 			d.group.open[u]++
 		}
 	}
+	if by < 0 {
+		d.blocked.free(d.group.limit)
+	}
+	if before != d.group.open {
+		d.group.blocked.free(d.group.limit)
+	}
+}
+
+// serve counts nodes that the limits are a share of.
+func (d *domain) serve(by int) {
+	d.inService += by
+	d.blocked.free(d.group.limit)
 }
 
 // full returns the first entry that allows no further use in the domain, or nil.
@@ -73,7 +130,7 @@ func (d *domain) full(u use) *entry {
 	for i := range d.group.entries {
 		switch e := &d.group.entries[i]; {
 		case e.MaxDomains == nil:
-			if d.held(u) >= Scaled(e.Max, d.inService) {
+			if d.held(u) >= e.allows(d.inService) {
 				return e
 			}
 		case d.held(u) == 0 && d.group.open[u] >= int(*e.MaxDomains):
@@ -109,6 +166,22 @@ func (c *cell) full(u use) (*entry, *domain) {
 		}
 	}
 	return nil, nil
+}
+
+// room reports whether the limits allow a further use by a node of the cell. If not, it is not looked at again until
+// that may have changed.
+func (l *Limit) room(c *cell, u use) bool {
+	e, d := c.full(u)
+	if e == nil {
+		return true
+	}
+	delete(l.look[u], c)
+	if e.MaxDomains != nil {
+		d.group.blocked.add(c, u)
+	} else {
+		d.blocked.add(c, u)
+	}
+	return false
 }
 
 // idle reports whether nothing is counted in the cell.
@@ -148,6 +221,7 @@ func (l *Limit) sweep() {
 	live := map[*domain]bool{}
 	for name, c := range l.cells {
 		if c != l.base && c.idle() {
+			l.drop(c)
 			delete(l.cells, name)
 			continue
 		}
@@ -163,6 +237,17 @@ func (l *Limit) sweep() {
 		}
 	}
 	l.sweepAt = 2*len(l.cells) + 64
+}
+
+// drop forgets a cell.
+func (l *Limit) drop(c *cell) {
+	for u := range uses {
+		delete(l.look[u], c)
+		for _, d := range c.domains {
+			delete(d.blocked[u], c)
+			delete(d.group.blocked[u], c)
+		}
+	}
 }
 
 // why says which limit keeps a node of the cell from being used, and in which domain. It returns "" if there is room.

@@ -4,6 +4,7 @@
 package limit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -31,18 +32,28 @@ type Limit struct {
 	base    *cell   // of nodes in no domain
 	all     *domain // of all nodes
 	places  []*cell // of nodes, by their numbers; nil beyond the end, and for a node that is not counted
-	// reserved are the nodes with a granted claim that this process has not seen on the node yet.
-	reserved map[int32]*cell
+	// reserved are the granted claims that this process has not seen on their nodes yet.
+	reserved map[int32]reservation
 	// waiters are the refused nodes. Each is in the trees of its cell, too.
 	waiters map[int32]*waiter
 	// granted are the nodes whose condition may become False, and on which this process has not seen it yet. denied are
 	// the nodes that wait for that.
 	granted, denied map[int32]*cell
+	// look are the cells with waiting nodes that may have room for a use; of wakes, with nodes that are asleep.
+	look [uses]map[*cell]struct{}
 	// changed says that there may be room for waiting nodes since the last Wake.
 	changed bool
 
+	rates rates // if a limit is a rate, and the rule is enforced
+
 	kept      bool // the places of deleted nodes count
 	deletedAt time.Time
+}
+
+// reservation is a granted claim. If a limit is a rate, it may be made until a time.
+type reservation struct {
+	cell  *cell
+	until time.Time
 }
 
 // waiter is a node that waits for the limits.
@@ -56,17 +67,20 @@ type waiter struct {
 // New returns the state of limits that count no node. kept says that the places of deleted nodes count. before is the
 // order of two nodes by name.
 func New(rule Rule, kept bool, before func(a, b int32) bool) *Limit {
-	l := &Limit{rule: rule, cells: map[string]*cell{}, sweepAt: 64, reserved: map[int32]*cell{},
+	l := &Limit{rule: rule, cells: map[string]*cell{}, sweepAt: 64, reserved: map[int32]reservation{},
 		waiters: map[int32]*waiter{}, granted: map[int32]*cell{}, denied: map[int32]*cell{}, changed: true,
-		kept: kept && rule.Set(),
+		kept: kept && rule.Set(), rates: rates{apply: kept && rule.Rated()},
 		order: func(a, b *waiter) bool {
 			return a.since.Before(b.since) || a.since.Equal(b.since) && before(a.node, b.node)
 		}}
+	for u := range uses {
+		l.look[u] = map[*cell]struct{}{}
+	}
 	for _, key := range append([]string{""}, rule.keys...) {
-		g := &group{key: key, domains: map[string]*domain{}}
+		g := &group{limit: l, key: key, domains: map[string]*domain{}}
 		for i := range rule.entries {
-			if rule.entries[i].Per == key {
-				g.entries = append(g.entries, entry{&rule.entries[i], i})
+			if e := newEntry(&rule.entries[i], i); e.Per == key && e.WithinSeconds == nil {
+				g.entries = append(g.entries, e)
 			}
 		}
 		l.groups = append(l.groups, g)
@@ -79,8 +93,8 @@ func New(rule Rule, kept bool, before func(a, b int32) bool) *Limit {
 // Inherit takes over what an earlier version of the rule has granted. same says that it selected the same nodes, so
 // that the places of deleted nodes still count. All nodes have been counted.
 func (l *Limit) Inherit(from *Limit, same bool) {
-	for n := range from.reserved {
-		l.reserved[n] = l.at(n)
+	for n, r := range from.reserved {
+		l.reserved[n] = reservation{l.at(n), r.until}
 		l.at(n).take(claims, 1)
 	}
 	for n := range from.granted {
@@ -91,6 +105,9 @@ func (l *Limit) Inherit(from *Limit, same bool) {
 		l.denied[n] = l.at(n)
 	}
 	l.changed = true
+	if l.rule.sameRates(from.rule) {
+		l.rates.issued, l.rates.wanting = from.rates.issued, from.rates.wanting
+	}
 	if !l.kept || !same {
 		return
 	}
@@ -149,7 +166,7 @@ func (c *cell) count(node Node, by int) {
 			d.inUse += by
 		}
 		if node.Counted {
-			d.inService += by
+			d.serve(by)
 		}
 	}
 }
@@ -161,12 +178,19 @@ type Fate struct {
 	Unknown bool
 	// Ready says that the node is ready, Refused that the limits do not allow the rule to hold it.
 	Ready, Refused bool
+	// Unrecorded and Unmarked say that the node has no room for the record of a granted claim, or of a mark. It stays
+	// granted: otherwise such a node would use up a rate.
+	Unrecorded, Unmarked bool
 }
 
 // Settle ends a node's reservation and its waiting, depending on the decision about it.
 func (l *Limit) Settle(n int32, f Fate) {
-	if !f.Unknown {
+	if r, ok := l.reserved[n]; ok && f.Unrecorded {
+		l.reserved[n] = reservation{cell: r.cell}
+	} else if !f.Unknown {
 		l.Unreserve(n)
+	}
+	if !f.Unknown && !f.Unmarked {
 		if c := l.granted[n]; c != nil {
 			c.take(marks, -1)
 			delete(l.granted, n)
@@ -189,6 +213,7 @@ func (l *Limit) wait(n int32, since time.Time, c *cell) *waiter {
 	w := &waiter{since: since, node: n, cell: c}
 	c.waiting.ReplaceOrInsert(w)
 	c.asleep.ReplaceOrInsert(w)
+	l.look[claims][c], l.look[wakes][c] = struct{}{}, struct{}{}
 	l.waiters[n] = w
 	return w
 }
@@ -200,6 +225,7 @@ func (l *Limit) stopWaiting(n int32) {
 	}
 	w.cell.waiting.Delete(w)
 	if w.woken {
+		l.rates.woken--
 		w.cell.take(wakes, -1)
 		l.changed = true
 	} else {
@@ -242,28 +268,34 @@ func (l *Limit) Waiting(few int) (nodes int, first []int32) {
 
 // Reserve asks whether the rule may hold a node in service, which is in some domains and has been unready since a time.
 // Nodes that have been unready longer come first. It returns why not, or "" if it may. A granted claim ends with Settle
-// or Unreserve.
-func (l *Limit) Reserve(n int32, since time.Time, domains string) (why string) {
-	if _, ok := l.reserved[n]; ok {
-		return ""
+// or Unreserve. It may be made now: the caller asks again before it tries again.
+func (l *Limit) Reserve(n int32, since time.Time, domains string, now time.Time) (why string) {
+	if r, ok := l.reserved[n]; ok {
+		if r.until.IsZero() || inTime(r.until, now) {
+			return ""
+		}
+		l.Unreserve(n)
 	}
 	w := l.wait(n, since, l.cell(domains))
 	if why = l.why(w.cell, claims); why != "" {
+		return why
+	}
+	if why = l.rateWhy(claims, now); why != "" {
 		return why
 	}
 	if !l.amongFirst(w) {
 		return "nodes that have been unready for longer are held first, as many as the limit allows (" + l.rule.String() + ")"
 	}
 	l.stopWaiting(n)
-	l.reserved[n] = w.cell
+	l.reserved[n] = reservation{w.cell, l.rates.spend(claims)}
 	w.cell.take(claims, 1)
 	return ""
 }
 
 // Unreserve returns a granted claim that was not used.
 func (l *Limit) Unreserve(n int32) {
-	if c := l.reserved[n]; c != nil {
-		c.take(claims, -1)
+	if r, ok := l.reserved[n]; ok {
+		r.cell.take(claims, -1)
 		delete(l.reserved, n)
 		l.changed = true
 	}
@@ -281,9 +313,12 @@ func (l *Limit) amongFirst(w *waiter) bool {
 	last := map[*cell]*waiter{}
 	for {
 		var next *waiter
-		for _, c := range l.cells {
-			if head := c.after(last[c]); head != nil && l.order(head, w) && (next == nil || l.order(head, next)) {
-				if e, _ := c.full(claims); e == nil {
+		for c := range l.look[claims] {
+			if c.waiting.Len() == 0 {
+				delete(l.look[claims], c)
+			} else if l.room(c, claims) {
+				head := c.after(last[c])
+				if head != nil && l.order(head, w) && (next == nil || l.order(head, next)) {
 					next = head
 				}
 			}
@@ -295,7 +330,7 @@ func (l *Limit) amongFirst(w *waiter) bool {
 		last[next.cell] = next
 		next.cell.take(claims, 1)
 		taken = append(taken, next.cell)
-		if e, _ := w.cell.full(claims); e != nil {
+		if e, _ := w.cell.full(claims); e != nil || l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
 			return false
 		}
 	}
@@ -318,15 +353,16 @@ func (c *cell) after(last *waiter) (next *waiter) {
 
 // ReserveFalse asks whether the condition that the rule publishes may become False on a node, because a remediator may
 // delete such nodes. It returns why not, or "" if it may. Settle ends a grant.
-func (l *Limit) ReserveFalse(n int32, domains string) (why string) {
+func (l *Limit) ReserveFalse(n int32, domains string, now time.Time) (why string) {
 	if _, ok := l.granted[n]; ok {
 		return ""
 	}
 	c := l.cell(domains)
-	if why = l.why(c, marks); why != "" {
+	if why = cmp.Or(l.why(c, marks), l.rateWhy(marks, now)); why != "" {
 		l.denied[n] = c
 		return why
 	}
+	l.rates.spend(marks)
 	delete(l.denied, n)
 	l.granted[n] = c
 	c.take(marks, 1)
@@ -341,19 +377,20 @@ func (l *Limit) Wake(nodes []int32) []int32 {
 	}
 	l.changed = false
 	nodes = l.wakeDenied(nodes)
-	for len(l.waiters) > 0 {
+	for len(l.waiters) > 0 && (!l.rates.apply || l.rates.woken < len(l.rates.issued[claims])) {
 		var next *waiter
-		for _, c := range l.cells {
-			if head, ok := c.asleep.Min(); ok && (next == nil || l.order(head, next)) {
-				if e, _ := c.full(wakes); e == nil {
-					next = head
-				}
+		for c := range l.look[wakes] {
+			if head, ok := c.asleep.Min(); !ok {
+				delete(l.look[wakes], c)
+			} else if l.room(c, wakes) && (next == nil || l.order(head, next)) {
+				next = head
 			}
 		}
 		if next == nil {
 			break
 		}
 		next.woken = true
+		l.rates.woken++
 		next.cell.asleep.Delete(next)
 		next.cell.take(wakes, 1)
 		nodes = append(nodes, next.node)
@@ -369,7 +406,7 @@ func (l *Limit) wakeDenied(nodes []int32) []int32 {
 	var taken []*cell
 	for _, n := range slices.Sorted(maps.Keys(l.denied)) {
 		c := l.denied[n]
-		if e, _ := c.full(marks); e != nil {
+		if e, _ := c.full(marks); e != nil || l.rates.apply && len(taken) >= len(l.rates.issued[marks]) {
 			continue
 		}
 		c.take(marks, 1)

@@ -37,7 +37,8 @@ func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
 // Delete keeps the place of a node that is deleted. unknown says that the outcome of the last write to it is not known:
 // a granted claim may be on the node.
 func (l *Limit) Delete(n int32, node Node, unknown bool, now time.Time) {
-	c, reserved := l.reserved[n]
+	r, reserved := l.reserved[n]
+	c := r.cell
 	if !reserved || node.place() {
 		c = l.at(n)
 	}

@@ -42,7 +42,7 @@ func (r Rule) Set() bool { return len(r.entries) > 0 }
 
 // Total reports whether a limit bounds how many of all nodes the rule holds at a time.
 func (r Rule) Total() bool {
-	return slices.ContainsFunc(r.entries, func(e v1alpha1.Limit) bool { return e.Per == "" })
+	return slices.ContainsFunc(r.entries, func(e v1alpha1.Limit) bool { return total(&e) })
 }
 
 // String returns the limits for people.
@@ -54,8 +54,13 @@ func (r Rule) String() string {
 	return strings.Join(texts, ", ")
 }
 
+// total reports whether an entry bounds how many of all nodes the rule holds at a time.
+func total(e *v1alpha1.Limit) bool { return e.Per == "" && e.WithinSeconds == nil }
+
 func describe(e *v1alpha1.Limit) string {
 	switch {
+	case e.WithinSeconds != nil:
+		return fmt.Sprintf("%s within %s", e.Max.String(), within(e))
 	case e.MaxDomains != nil:
 		return fmt.Sprintf("in %d %s", *e.MaxDomains, e.Per)
 	case e.Per != "":
@@ -76,7 +81,7 @@ func (r Rule) name(entry int) string {
 func (r Rule) Of(inService int) int {
 	most := -1
 	for i := range r.entries {
-		if e := &r.entries[i]; e.Per == "" {
+		if e := &r.entries[i]; total(e) {
 			if n := Scaled(e.Max, inService); most < 0 || n < most {
 				most = n
 			}
@@ -111,8 +116,12 @@ func Problems(spec *v1alpha1.NodeReadinessRuleSpec) map[string]string {
 		switch {
 		case (e.Max == nil) == (e.MaxDomains == nil):
 			out[field] = "needs either max or maxDomains"
-		case e.MaxDomains != nil && (e.Per == "" || *e.MaxDomains < 0):
+		case e.MaxDomains != nil && (e.Per == "" || *e.MaxDomains < 0 || e.WithinSeconds != nil):
 			out[field+".maxDomains"] = "must not be negative, and needs per"
+		case e.WithinSeconds != nil && (e.Per != "" || e.Max.Type == intstr.String || e.Max.IntVal < 1 ||
+			e.Max.IntVal > v1alpha1.MaxRate || *e.WithinSeconds < 1):
+			out[field+".withinSeconds"] = fmt.Sprintf("must be at least 1, and needs max, a number from 1 to %d, without per",
+				v1alpha1.MaxRate)
 		case e.Max != nil:
 			number(out, field+".max", e.Max)
 		}

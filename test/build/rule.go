@@ -190,6 +190,12 @@ func (r *RuleWrapper) LimitPer(label, v string) *RuleWrapper {
 	return r
 }
 
+// Rate limits claims on nodes in service within some seconds.
+func (r *RuleWrapper) Rate(most, withinSeconds int32) *RuleWrapper {
+	r.Spec.Limits = append(r.Spec.Limits, v1alpha1.Limit{Max: new(intstr.FromInt32(most)), WithinSeconds: &withinSeconds})
+	return r
+}
+
 // Timeout limits how long a node is held; a limit of 0 is none.
 func (r *RuleWrapper) Timeout(seconds, appearSeconds int32, action v1alpha1.TimeoutAction) *RuleWrapper {
 	r.Spec.Timeout = &v1alpha1.Timeout{Action: action}

@@ -166,14 +166,14 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
 	in.Reserve = func(rule *ruleset.Rule, since time.Time, domains string) string {
-		why := r.Fleet.Reserve(rule.UID, p.node.Name, since, domains)
+		why := r.Fleet.Reserve(rule.UID, p.node.Name, since, domains, p.now)
 		if why == "" {
 			p.reserved = append(p.reserved, rule)
 		}
 		return why
 	}
 	in.MayMark = func(rule *ruleset.Rule, domains string) string {
-		return r.Fleet.ReserveFalse(rule.UID, p.node.Name, domains)
+		return r.Fleet.ReserveFalse(rule.UID, p.node.Name, domains, p.now)
 	}
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }

@@ -211,16 +211,22 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule.UID), unadmitted
 	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
-	if freed > 0 && (again.RequeueAfter == 0 || freed < again.RequeueAfter) {
-		again.RequeueAfter = freed
-	}
 	problem := r.askGuard(compiled, &material)
+	order := r.Fleet.Order(compiled, rule.Status.Rate, now)
+	if order.Why != "" {
+		material.Reached = append(material.Reached, order.Why)
+	}
 	status := Status(rule, &material, problem, now)
-	if next := r.reportServed(ctx, rule, compiled, &status, now); again.RequeueAfter == 0 ||
-		next > 0 && next < again.RequeueAfter {
-		again.RequeueAfter = next
+	for _, next := range []time.Duration{freed, r.reportServed(ctx, rule, compiled, &status, now), order.Next.Sub(now)} {
+		if next > 0 && (again.RequeueAfter == 0 || next < again.RequeueAfter) {
+			again.RequeueAfter = next
+		}
+	}
+	if compiled.Mode == ruleset.Enforced {
+		status.Rate = order.Status
 	}
 	if equality.Semantic.DeepEqual(status, rule.Status) {
+		r.Fleet.Issue(compiled, &order) // it has no new claims, and says when there are some
 		return again, nil
 	}
 	if wait := r.admit(rule, now); wait > 0 {
@@ -232,6 +238,9 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return retry(err, "writing the status of rule %q", rule.Name)
 	}
 	fleet.StatusWrites.Inc()
+	if equality.Semantic.DeepEqual(rule.Status.Rate, order.Status) {
+		r.Fleet.Issue(compiled, &order) // else the CustomResourceDefinition is an older one
+	}
 	r.announce(rule, &before, &material)
 	return again, nil
 }

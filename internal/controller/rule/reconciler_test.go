@@ -319,13 +319,37 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now(), "")
+			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now(), "", d.clock.Now())
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
 			Expect(d.condition(v1alpha1.ConditionConflicted).Reason).To(Equal(ReasonSharedTaint))
 			Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
 		})
+
+	It("writes the time of a claim under a rate before the claim may be made", func(ctx context.Context) {
+		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
+		reserve := func(name string) string {
+			return d.Fleet.Reserve(d.rule.UID, name, d.clock.Now(), "", d.clock.Now())
+		}
+		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+		d.reconcile()
+		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
+		Expect(reserve("a")).To(BeEmpty())
+		d.restart() // it forgets what it has issued, and not what it has written
+		Expect(reserve("b")).NotTo(BeEmpty())
+		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+		d.clock.SetTime(d.clock.Now().Add(time.Minute))
+		d.reconcile()
+		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
+		Expect(reserve("b")).To(ContainSubstring("limits[0] (1 within 10m0s) allows the next node at"))
+		d.clock.SetTime(d.clock.Now().Add(10 * time.Minute))
+		d.reconcile()
+		Expect(reserve("b")).To(BeEmpty())
+	})
 
 	It("says that an older rule publishes the condition of its probe, before that a taint is shared",
 		func(ctx context.Context) {

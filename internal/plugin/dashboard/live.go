@@ -352,7 +352,9 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 		return
 	}
 	known := peeked{l.evidence}
-	d := explain.Decide(node, l.set, known, now, l.reserve, nil)
+	d := explain.Decide(node, l.set, known, now, func(rule *ruleset.Rule, _ time.Time, domains string) string {
+		return l.reserve(rule, domains, now)
+	}, nil)
 	after := &row{Node: nodeOf(node, d, known, failed, now), labels: node.Labels, version: l.version, touched: l.version,
 		again: d.RecheckAt}
 	if !after.again.IsZero() && !after.again.After(now) {
@@ -368,10 +370,13 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 }
 
 // reserve tells by the operator's report whether a rule's limit allows one more node to be tainted.
-func (l *Live) reserve(rule *ruleset.Rule, _ time.Time, domains string) (why string) {
+func (l *Live) reserve(rule *ruleset.Rule, domains string, now time.Time) (why string) {
 	if limit := l.limits[rule.Name]; limit != nil && rule.Limit.Full(&v1alpha1.LimitStatus{InUse: limit.InUse,
 		Deleted: limit.Deleted, Domains: limit.Domains}, limit.Max, domains) {
 		return "the limit is reached (" + limit.Text + ")"
+	}
+	if stored := l.rules[rule.Name]; stored != nil {
+		return rule.Limit.Reached(stored.Status.Rate, now)
 	}
 	return ""
 }

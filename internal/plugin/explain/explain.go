@@ -134,12 +134,24 @@ func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time,
 		w.fleet = fleet.New(quiet{})
 		w.fleet.Restore(w.Stored)
 		w.fleet.SetRules(w.Rules, nodes, w.Now)
+		issue(w.fleet, w.Rules, w.Stored, w.Now)
 		w.others(nodes)
 	}
 	if w.fleetErr != nil {
 		return ""
 	}
-	return w.fleet.Reserve(rule.UID, node.Name, since, domains)
+	return w.fleet.Reserve(rule.UID, node.Name, since, domains, w.Now)
+}
+
+// issue lets the rates of rules allow what they allow by the rules' statuses.
+func issue(f *fleet.Fleet, rules *ruleset.Set, stored []v1alpha1.NodeReadinessRule, now time.Time) {
+	times := map[types.UID]*v1alpha1.RateStatus{}
+	for i := range stored {
+		times[stored[i].UID] = stored[i].Status.Rate
+	}
+	for _, rule := range rules.All() {
+		f.Issue(rule, rule.Limit.Allows(times[rule.UID], now))
+	}
 }
 
 // others reserves for all nodes what the limits allow. Else the node in question would always be the first.
@@ -148,13 +160,13 @@ func (w *Moment) others(nodes []*corev1.Node) {
 	if w.All != nil && len(nodes) > 0 {
 		known = w.All()
 	}
-	distribute(w.fleet, nodes, func(node *corev1.Node, reserve Reserve) {
+	distribute(w.fleet, nodes, w.Now, func(node *corev1.Node, reserve Reserve) {
 		Decide(node, w.Rules, known, w.Now, reserve, nil) // reading the pods of each node would take a request for each
 	})
 }
 
 // distribute reserves what the limits leave. Nodes that are unready for longest come first.
-func distribute(f *fleet.Fleet, nodes []*corev1.Node,
+func distribute(f *fleet.Fleet, nodes []*corev1.Node, now time.Time,
 	decide func(*corev1.Node, Reserve),
 ) {
 	type claim struct {
@@ -174,7 +186,7 @@ func distribute(f *fleet.Fleet, nodes []*corev1.Node,
 		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
 	})
 	for _, c := range claims {
-		f.Reserve(c.rule, c.node, c.since, c.domains)
+		f.Reserve(c.rule, c.node, c.since, c.domains, now)
 	}
 }
 

@@ -147,6 +147,15 @@ func TestSummary(t *testing.T) {
 				"limits[1] allows (0) are held already, and there is room when one of them is ready: condition " +
 				"example.com/CNI has not been reported, must be True.",
 		},
+		"over a rate": {
+			node:  worker().Created(ago(2 * time.Hour)),
+			rules: []*build.RuleWrapper{network().LimitPer("", "50%").Rate(1, 600)},
+			edit: func(w *Moment) {
+				w.Stored[0].Status.Rate = &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(ago(time.Minute))}}
+			},
+			want: "Node worker-3 is not held: it is exempt from rule network: limits[1] (1 within 10m0s) allows the next node " +
+				"at 2026-01-02T03:13:05Z: condition example.com/CNI has not been reported, must be True.",
+		},
 		"held by its override": {
 			node: held().Annotation(v1alpha1.OverrideAnnotation, "Hold;until=2026-01-02T05:04:05Z").Condition(cni, "True",
 				ago(time.Minute)), rules: []*build.RuleWrapper{network()}, held: true,

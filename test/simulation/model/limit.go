@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows. It reports whether
@@ -55,6 +56,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 	rack := shown.rack(r)
 	for _, l := range r.Spec.limits() {
 		switch {
+		case l.WithinSeconds > 0:
 		case l.MaxDomains != nil:
 			m.check("domains", len(in.taken) <= *l.MaxDomains, "rule %s claims nodes in service of %d racks, by node %s",
 				r.Metadata.Name, len(in.taken), shown.Metadata.Name)
@@ -173,6 +175,8 @@ func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
 // by what may be taken in the rack.
 func (l *limit) reached(rack string, taken, of, perhaps *uses) bool {
 	switch {
+	case l.WithinSeconds > 0:
+		return allowed(l.Max, 0) == 1 // a rate of several may have let both be held
 	case l.MaxDomains != nil:
 		return perhaps.taken[rack] == 0 && len(taken.taken) >= *l.MaxDomains
 	case l.Per != "":
@@ -198,9 +202,10 @@ const rackLabel = "example.com/rack"
 
 // limit is an entry of limits. The domains are racks.
 type limit struct {
-	Max        json.RawMessage
-	Per        string
-	MaxDomains *int
+	Max           json.RawMessage
+	Per           string
+	MaxDomains    *int
+	WithinSeconds int
 }
 
 // limits are those of a rule, of which maxUnavailable is one.
@@ -219,6 +224,10 @@ func (s *spec) byRack() bool {
 
 func (s *spec) byDomains() bool {
 	return slices.ContainsFunc(s.limits(), func(l limit) bool { return l.MaxDomains != nil })
+}
+
+func (s *spec) rated() bool {
+	return slices.ContainsFunc(s.limits(), func(l limit) bool { return l.WithinSeconds > 0 })
 }
 
 // counted notes in which rack a claim counts until it is released: the node may be moved meanwhile.
@@ -246,14 +255,58 @@ func (u *uses) take(rack string, sure bool) {
 	}
 }
 
+// claim takes a place for a node that a rule claims, if the claim uses one.
+func (u *uses) claim(n *node, r *rule, by *underRule) {
+	if by.place(n) > 0 {
+		u.take(n.rack(r), by.used && by.version == r.Metadata.Generation)
+	}
+}
+
 func (u *uses) count(n *node) { u.counts(n.Metadata.Labels[rackLabel]) }
 
 func (u *uses) counts(rack string) { u.all[rack]++ }
 
-// full reports whether a limit leaves no room for a node.
-func (l *limit) full(n *node, claimed, all int, in *uses) bool {
+// rate: within no time of its length does a rule claim more nodes in service than a rate allows, or make its condition
+// False on more. The record says when a claim was made.
+func (m *Model) rate(r *rule, at time.Time, what string) {
+	h := m.rules[r.Metadata.UID]
+	if h.timesOf != r.Metadata.Generation {
+		h.times, h.timesOf = map[string][]time.Time{}, r.Metadata.Generation
+	}
+	times := append(h.times[what], at)
+	slices.SortFunc(times, time.Time.Compare)
+	h.times[what] = times
+	for _, l := range r.Spec.limits() {
+		if l.WithinSeconds == 0 || m.wrong() {
+			continue
+		}
+		for i := range times {
+			if j := i + allowed(l.Max, 0); j < len(times) {
+				m.check("rate", times[j].Sub(times[i]) >= time.Duration(l.WithinSeconds-1)*time.Second,
+					"rule %s %s %d nodes in service from %s to %s", r.Metadata.Name, what, j-i+1, times[i].Format(time.TimeOnly),
+					times[j].Format(time.TimeOnly))
+			}
+		}
+	}
+}
+
+// full reports whether one of the limits leaves no room for a node.
+func (r *rule) full(n *node, claimed, all int, in *uses, now time.Time) bool {
+	return slices.ContainsFunc(r.Spec.limits(), func(l limit) bool { return l.full(n, r, claimed, all, in, now) })
+}
+
+// full reports whether a limit leaves no room for a node. A rate counts the times in the rule's status.
+func (l *limit) full(n *node, r *rule, claimed, all int, in *uses, now time.Time) bool {
 	rack := n.Metadata.Labels[rackLabel]
 	switch {
+	case l.WithinSeconds > 0:
+		counted := 0
+		for _, t := range r.Status.Rate.Claims {
+			if t.Add(time.Duration(l.WithinSeconds) * time.Second).After(now.Add(-slack)) {
+				counted++
+			}
+		}
+		return counted >= allowed(l.Max, 0)
 	case l.MaxDomains != nil:
 		return in.sure[rack] == 0 && len(in.taken) >= *l.MaxDomains
 	case l.Per != "":

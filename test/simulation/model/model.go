@@ -52,7 +52,7 @@ type View struct {
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps",
 	"labelled", "lapsed", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
-	"places", "published", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints",
+	"places", "published", "rate", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints",
 	"value", "watched", "windows"}
 
 // Model judges a story.
@@ -155,6 +155,9 @@ type ruleHistory struct {
 	full    bool      // it has selected a node whose annotations have had little room
 	places  []place   // of deleted nodes, since the last edit
 	fields  int64     // the generation of which the fields were noted
+	// times are when nodes in service were claimed, or marked, under the generation timesOf.
+	times   map[string][]time.Time
+	timesOf int64
 }
 
 // New is the model of a story that starts.

@@ -84,7 +84,9 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.booting(shown, r, v)
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)
-			u.used = m.limit(shown, r, v)
+			if u.used = m.limit(shown, r, v); u.used {
+				m.rate(r, is.record(uid).Since, "claims")
+			}
 		} else {
 			u.adopted = true
 		}

@@ -227,6 +227,7 @@ type rule struct {
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ Since time.Time }
 		Limit              struct{ Deleted int }
+		Rate               struct{ Claims []time.Time }
 		Replacements       struct{ Last []replacement }
 	}
 }

@@ -62,7 +62,7 @@ func (m *Model) vacates(v *View) {
 // Served notes that another CRD is served: under a foreign one, rules have no limit, and deleted nodes keep no place.
 func (m *Model) Served() {
 	for _, rh := range m.rules {
-		rh.places = nil
+		rh.places, rh.times = nil, map[string][]time.Time{}
 	}
 }
 

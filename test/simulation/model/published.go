@@ -61,8 +61,10 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 			in.count(n)
 		}
 	}
+	m.rate(r, v.Now, "marks")
 	for _, l := range r.Spec.limits() {
 		switch {
+		case l.WithinSeconds > 0:
 		case l.MaxDomains != nil:
 			m.check("marked", len(in.taken) <= *l.MaxDomains, "rule %s makes %s False in %d racks", r.Metadata.Name, t,
 				len(in.taken))

@@ -358,18 +358,14 @@ func (m *Model) counted(n *node, r *rule, v *View) answer {
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
-	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
+	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 || s.rated() && m.wrong() ||
 		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
 	for _, n := range open {
-		full := false
-		for _, l := range s.limits() {
-			full = full || l.full(n, claimed, all, in)
-		}
-		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d", r.Metadata.Name, n.Metadata.Name, claimed,
-			all+claimed)
+		m.check("room", r.full(n, claimed, all, in, v.Now), "rule %s leaves node %s open, and claims %d of %d",
+			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
 		u.waitsIn = n.Metadata.Labels[rackLabel]
@@ -387,9 +383,7 @@ func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*no
 		switch {
 		case n.claim(r.Metadata.UID) != "":
 			claimed += u.place(n)
-			if u.place(n) > 0 {
-				in.take(n.rack(r), u.used && u.version == r.Metadata.Generation)
-			}
+			in.claim(n, r, u)
 		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
 		case m.inService(n, r) != yes:
 		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):

@@ -123,7 +123,7 @@ var mutants = []mutant{
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
 	{"any number of published conditions becomes False",
-		`if why = l.why(c, marks); why != "" {`, `if why = l.why(c, marks); !MUTANT && why != "" {`, "marked"},
+		`cmp.Or(l.why(c, marks), `, `cmp.Or(map[bool]string{false: l.why(c, marks)}[MUTANT], `, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
@@ -326,6 +326,20 @@ var mutants = []mutant{
 	{"a claim moves with the label of its node", `if !known {
 			value`, `if !known || MUTANT {
 			value`, "domains"},
+	{"the times of claims in the rule's status do not count", `	if before == nil {
+		before = &v1alpha1.RateStatus{}`, `	if before == nil || MUTANT {
+		before = &v1alpha1.RateStatus{}`, "rate"},
+	{"a claim under a rate is made late", `		if r.until.IsZero() || inTime(r.until, now) {`,
+		`		if r.until.IsZero() || MUTANT || inTime(r.until, now) {`, "rate"},
+	{"nodes of several racks are not held in turn", `		for c := range l.look[claims] {
+`, `		for c := range l.look[claims] {
+			if MUTANT && c != w.cell {
+				continue
+			}
+`, "first"},
+	{"claims under a rate are not made in turn", `l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
+			return`, `!MUTANT && l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
+			return`, "first"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
