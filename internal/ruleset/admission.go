@@ -31,7 +31,9 @@ func (r *Rule) AtAdmission() bool {
 // ForAdmission returns a rule as admission needs it.
 func (r *Rule) ForAdmission() admissionv1alpha1.AdmissionRule {
 	out := admissionv1alpha1.AdmissionRule{Name: r.Name, UID: string(r.UID), Since: metav1.NewTime(r.InForceSince),
-		Key: r.Taint.Key, Value: r.Taint.Value, Effect: string(r.Taint.Effect)}
+		Key: r.Taint.Key, Value: r.Taint.Value, Effect: string(r.Taint.Effect),
+		// As nodeview.Record is encoded. No part of it needs to be escaped.
+		Record: fmt.Sprintf(`{"rule":"%s","taint":"%s=%s:%s"`, r.Name, r.Taint.Key, r.Taint.Value, r.Taint.Effect)}
 	s := &r.Spec.NodeSelector
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		out.Selector = append(out.Selector, admissionv1alpha1.Requirement{Key: key,
@@ -125,8 +127,8 @@ func byTaint(a, b admissionv1alpha1.AdmissionRule) int {
 
 // sizeOf returns about how many bytes a rule has as JSON.
 func sizeOf(r *admissionv1alpha1.AdmissionRule) int {
-	const fields, fieldsOfRequirement, quotes = 130, 30, 3
-	n := fields + len(r.Name) + len(r.UID) + len(r.Key) + len(r.Value) + len(r.Effect)
+	const fields, fieldsOfRequirement, quotes = 160, 30, 3
+	n := fields + len(r.Name) + len(r.UID) + len(r.Key) + len(r.Value) + len(r.Effect) + len(r.Record)
 	for i := range r.Selector {
 		n += fieldsOfRequirement + len(r.Selector[i].Key) + len(r.Selector[i].Operator)
 		for _, v := range r.Selector[i].Values {

@@ -76,6 +76,12 @@ type AdmissionRule struct {
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect string `json:"effect"`
 
+	// record is how the record begins that admission writes to a node for the rule, so that the policy does not put it
+	// together for each node.
+	// +required
+	// +kubebuilder:validation:MaxLength=800
+	Record string `json:"record"`
+
 	// selector are requirements on the labels of a node, which must all be met.
 	// +required
 	// +listType=atomic

@@ -99,9 +99,51 @@ func TestNoNodeIsTooExpensiveForThePolicies(t *testing.T) {
 	}
 }
 
-// evaluate evaluates a policy as the API server does, for a kubelet that creates or updates a node.
+// What follows the conditions of a policy costs much more. So they end it for a heartbeat, for a new node that no rule
+// matches, and where the API server runs it again on the node that it has changed.
+func TestThePoliciesEndEarly(t *testing.T) {
+	read := func(file string, i int) *admissionregistrationv1.ValidatingAdmissionPolicy {
+		objects, err := cluster.ReadConfig(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, policy); err != nil {
+			t.Fatal(err)
+		}
+		return policy
+	}
+	admits, annotations := read(cluster.NodeAdmissionPolicy, 0), read(cluster.RecordGuard, 2)
+	other, matches := build.MakeNode("n").Annotation("a", "b").Obj(), build.MakeNode("n").Label(poolKey, "p").Obj()
+	rules := crowded().Rules // all have the same taint
+	tainted := build.WrapNode(matches.DeepCopy()).Taint(rules[0].Key, rules[0].Value, corev1.TaintEffect(rules[0].Effect))
+	for _, r := range rules {
+		tainted.Annotation(v1alpha1.RecordAnnotationPrefix+r.UID, r.Record+"}")
+	}
+	forged := tainted.Obj().DeepCopy()
+	forged.Annotations[v1alpha1.RecordAnnotationPrefix+"none"] = "{}"
+	for name, c := range map[string]struct {
+		policy    *admissionregistrationv1.ValidatingAdmissionPolicy
+		old, node *corev1.Node
+		want      bool
+	}{
+		"a new node":                       {policy: admits, node: matches, want: true},
+		"a new node that no rule matches":  {policy: admits, node: other},
+		"a new node with a record":         {policy: admits, node: forged, want: true},
+		"the second time":                  {policy: admits, node: tainted.Obj()},
+		"a heartbeat":                      {policy: annotations, old: other, node: other},
+		"a write that changes annotations": {policy: annotations, old: matches, node: other, want: true},
+	} {
+		if got := evaluate(t, name, c.policy, c.old, c.node); got != c.want {
+			t.Errorf("%s: it goes on: %t, want %t", name, got, c.want)
+		}
+	}
+}
+
+// evaluate evaluates a policy as the API server does, for a kubelet that creates or updates a node. It returns whether
+// the policy's conditions are true.
 func evaluate(t *testing.T, name string, policy *admissionregistrationv1.ValidatingAdmissionPolicy,
-	old, node *corev1.Node) {
+	old, node *corev1.Node) bool {
 	t.Helper()
 	compiler, err := admissioncel.NewCompositedCompiler(
 		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -135,7 +177,8 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 	}
 	request := &admissionv1.AdmissionRequest{Operation: operation, UserInfo: authenticationv1.UserInfo{Username: "u",
 		Groups: []string{"system:nodes"}}}
-	check := func(part []admissioncel.ExpressionAccessor, budget int64) {
+	check := func(part []admissioncel.ExpressionAccessor, budget int64) (all bool) {
+		all = true
 		results, _, err := compiler.CompileCondition(part, options, environment.StoredExpressions).ForInput(
 			t.Context(), in, request, bindings, nil, budget)
 		if err != nil {
@@ -145,10 +188,13 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 			if r.Error != nil {
 				t.Errorf("%s: %.400v", name, r.Error)
 			}
+			all = all && r.EvalResult != nil && r.EvalResult.Value() == true
 		}
+		return all
 	}
-	check(conditions, apicel.RuntimeCELCostBudgetMatchConditions)
+	matched := check(conditions, apicel.RuntimeCELCostBudgetMatchConditions)
 	check(validations, apicel.RuntimeCELCostBudget)
+	return matched
 }
 
 // crowded are as many rules as fit into an AdmissionRules. All select the same nodes.

@@ -83,6 +83,13 @@ func selecting(key, operator string, values ...string) func(string) []*build.Rul
 	}
 }
 
+// withStorage are the usual rule and one with another taint.
+func withStorage(pool string) []*build.RuleWrapper {
+	second := network(pool).Taint("readiness.example.com/storage", "", corev1.TaintEffectPreferNoSchedule)
+	second.Name += "-storage"
+	return []*build.RuleWrapper{network(pool), second}
+}
+
 func labelled(node *corev1.Node, pool string) { node.Labels = map[string]string{poolKey: pool} }
 
 func admissionNone(r *build.RuleWrapper) { r.Spec.NodeAdmission = v1alpha1.NodeAdmissionNone }
@@ -148,11 +155,7 @@ var requests = map[string]request{
 	"being deleted":          {stored: deleted},
 	"a rule without a taint": {rules: one(func(r *build.RuleWrapper) { r.Spec.Taint = nil; r.Spec.Health = health() })},
 	"two rules": {
-		rules: func(pool string) []*build.RuleWrapper {
-			second := network(pool).Taint("readiness.example.com/storage", "", corev1.TaintEffectPreferNoSchedule)
-			second.Name += "-storage"
-			return []*build.RuleWrapper{network(pool), second}
-		},
+		rules:  withStorage,
 		taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
 		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},
 	},
@@ -207,6 +210,20 @@ var requests = map[string]request{
 		}
 	}},
 	"a forged record": {brings: forged, gates: true},
+	"a forged record beside its taint": {gates: true, brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+		forged(n, rule)
+		n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+	}},
+	"a node that brings what one of two rules adds": {
+		rules: withStorage,
+		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+			n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+			n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), ruleset.Compile(rule, nil,
+				time.Now()).ForAdmission().Record+"}")
+		},
+		taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
+		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},
+	},
 	"a forged record of a rule that does not match": {unmatched: true, brings: forged},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
 		brings: forged},

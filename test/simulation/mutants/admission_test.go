@@ -33,7 +33,7 @@ func init() {
       matchExpressions:
       - key: example.com/other`, "admission|admits"},
 		{"claims by the policy on nodes that are labelled later are as old as the node",
-			`"request.operation == 'CREATE' ? '\"}' : '\",\"late\":true}'"`, `"'\"}'"`, "admits|opened"},
+			`"request.operation == 'CREATE' ? '}' : ',\"late\":true}'"`, `"'}'"`, "admits|opened"},
 		{"the policy taints nodes that a rule does not select", `e.operator == 'In' ? e.key in variables.labels && `,
 			`e.operator == 'In' ? true || e.key in variables.labels && `, "admits|admission"},
 		{"the policy taints no new node", `      request.operation == 'CREATE' ||
