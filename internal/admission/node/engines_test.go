@@ -210,10 +210,11 @@ var requests = map[string]request{
 		}
 	}},
 	"a forged record": {brings: forged, gates: true},
-	"a forged record beside its taint": {gates: true, brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
-		forged(n, rule)
-		n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
-	}},
+	"a forged record beside its taint": {gates: true,
+		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+			forged(n, rule)
+			n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+		}},
 	"a node that brings what one of two rules adds": {
 		rules: withStorage,
 		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
