@@ -48,6 +48,9 @@ func Served() Group {
 	return groups[0]
 }
 
+// Own reports whether this is Nodegate's own API group. The default one may then be another controller's.
+func (g Group) Own() bool { return g.Name != groups[0].Name }
+
 // Serve chooses the API group that this process serves.
 func Serve(name string) error {
 	i := slices.Index(GroupNames(), name)

@@ -66,12 +66,17 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
 	}
-	if !c.GroupKnown && v1alpha1.Served().Name == v1alpha1.GroupNames()[0] {
+	if !c.GroupKnown && !v1alpha1.Served().Own() {
 		return fmt.Errorf("the API group %s may belong to another controller, and neither AdmissionRules nor the operator's "+
 			"Deployment is there to tell: set --api-group to the group in which Nodegate served rules",
 			v1alpha1.Served().Name)
 	}
+	foreign, err := c.Foreign(ctx)
+	if err != nil {
+		return err
+	}
 	deleted, set := deletedRules(rules.Items, p.now())
+	set = set.WithForeign(foreign)
 	nodes, err := c.Nodes(ctx, labels.Everything())
 	if err != nil {
 		return err

@@ -120,6 +120,11 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 	for _, r := range files.All() {
 		set = set.With(r)
 	}
+	foreign, err := c.Foreign(ctx)
+	if err != nil {
+		fmt.Fprintln(p.streams.ErrOut, "warning:", err)
+	}
+	set = set.WithForeign(foreign)
 	found, err := (&ruleadmission.Cluster{Nodes: c, Live: c, Access: c}).Facts(ctx, set.All()...)
 	if err != nil {
 		fmt.Fprintln(p.streams.ErrOut, "warning:", input.Explain(err, "reading facts about the cluster"))

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -294,8 +296,11 @@ func (r *Replica) addAgentConfig(_ context.Context, mgr manager.Manager, o *Opti
 const actionFreeze = "FreezeRules"
 
 // addIncumbents adds the check that freezes all rules while another controller acts on them. The first check comes
-// before any controller starts.
+// before any controller starts. In its own API group, Nodegate acts beside another controller, except on its taints.
 func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Options) error {
+	if v1alpha1.Served().Own() {
+		return r.addForeign(mgr)
+	}
 	env := r.env
 	tell := func(ctx context.Context, p *ruleset.Problem) {
 		served := &apiextensionsv1.CustomResourceDefinition{}
@@ -311,6 +316,24 @@ func (r *Replica) addIncumbents(ctx context.Context, mgr manager.Manager, _ *Opt
 		return fmt.Errorf("adding the search for other controllers: %w", err)
 	}
 	return addReadyzChecks(mgr, map[string]healthz.Checker{"no-other-controller": passes(r.Rules.OtherController)})
+}
+
+// addForeign adds the watch of another controller's rules.
+func (r *Replica) addForeign(mgr manager.Manager) error {
+	dynamically, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating a client for the rules of another controller: %w", err)
+	}
+	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating a client for the API groups: %w", err)
+	}
+	f := &watch.Foreign{Discovery: discovered.RESTClient(), Client: dynamically, Rules: r.Rules}
+	f.Setup()
+	if err := mgr.Add(f); err != nil {
+		return fmt.Errorf("adding the watch of another controller's rules: %w", err)
+	}
+	return nil
 }
 
 // frozen emits an event for the CRD that tells why the rules are frozen.

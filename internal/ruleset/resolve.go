@@ -16,6 +16,8 @@ type Known struct {
 	evidence.Cluster
 	// KeyPrefixes are the prefixes of the keys of taints and annotations that rules may have. nil means any.
 	KeyPrefixes []string
+	// Foreign are the taints of another controller. nil means that they are not known, or as in the set.
+	Foreign Foreign
 	// Unavailable returns why the evidence of a rule cannot be read, or nil.
 	Unavailable func(*Rule) *Problem
 }
@@ -29,19 +31,23 @@ const (
 )
 
 // Resolve returns the set with all that the rules depend on: other rules, the cluster and the installation. It freezes
-// rules with a forbidden key, rules that are invalid because of other rules, rules whose evidence is unavailable, and
-// rules that wait for each other because of DaemonSets; then the rules that require any of those. before is the former
-// result. A rule for which nothing has changed is the same as in before. What is resolved already may be resolved again
-// when more is known.
+// rules with a taint of another controller or a forbidden key, rules that are invalid because of other rules, rules
+// whose evidence is unavailable, and rules that wait for each other because of DaemonSets; then the rules that require
+// any of those. before is the former result. A rule for which nothing has changed is the same as in before. What is
+// resolved already may be resolved again when more is known.
 func (s *Set) Resolve(known Known, before *Set) *Set {
-	s = s.freezeForbidden(known.KeyPrefixes, before).freezeInvalid(before)
+	foreign := known.Foreign
+	if foreign == nil {
+		foreign = s.foreign
+	}
+	s = s.freezeForeign(known.Foreign, before).freezeForbidden(known.KeyPrefixes, before).freezeInvalid(before)
 	if known.Unavailable != nil {
 		s = s.freezeUnavailable(known.Unavailable, before)
 	}
 	if known.DaemonSets != nil {
 		s = s.withDaemonSets(known.Cluster, before)
 	}
-	return s.freezeDependents(before)
+	return s.freezeDependents(before).WithForeign(foreign)
 }
 
 // freezeUnavailable returns the set with the rules frozen whose evidence cannot be read, or has not been read yet.

@@ -164,10 +164,12 @@ func (r *Rule) Pending() bool {
 	return r.Mode == Frozen && slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonPending })
 }
 
-// Spared reports whether another controller acts on the rule, so that nothing of it is changed, also if a person asks
-// for it.
+// Spared reports whether another controller acts on the rule or on its taint, so that nothing of it is changed, also if
+// a person asks for it.
 func (r *Rule) Spared() bool {
-	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonOtherController })
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool {
+		return p.Reason == ReasonOtherController || p.Reason == ReasonForeignRule
+	})
 }
 
 // Withdrawn reports whether dry-run removes the taints and published conditions of a frozen or suspended rule. That

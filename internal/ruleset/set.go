@@ -25,6 +25,7 @@ type Set struct {
 	// publishers are the rules that publish a node condition, by its type, the oldest first, except those that are being
 	// deleted. It is nil if no rule publishes a condition.
 	publishers map[string][]*Rule
+	foreign    Foreign
 }
 
 // NewSet returns a snapshot of rules.

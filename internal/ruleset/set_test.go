@@ -4,6 +4,7 @@
 package ruleset
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,5 +47,41 @@ func TestSet(t *testing.T) {
 	}
 	if base.Rule("missing") != nil || base.Named("missing") != nil {
 		t.Error("a rule that is not there is found")
+	}
+}
+
+// TestForeign: rules with the taint of another controller's rule are frozen, except those that are being deleted, and
+// are the same ones while nothing changes.
+func TestForeign(t *testing.T) {
+	content := func(key, effect string, dryRun any) map[string]any {
+		return map[string]any{"spec": map[string]any{"dryRun": dryRun,
+			"taint": map[string]any{"key": key, "effect": effect}}}
+	}
+	f := Foreign{}
+	f.Add("theirs", content("example.com/a", "NoSchedule", nil))
+	f.Add("a-namesake", content("example.com/a", "NoSchedule", false))
+	f.Add("tried", content("example.com/b", "NoSchedule", true))
+	f.Add("of-another-effect", content("example.com/c", "NoExecute", nil))
+	f.Add("without-a-spec", map[string]any{})
+	f.Add("of-the-future", map[string]any{"spec": map[string]any{"taint": []any{"example.com/b"}, "dryRun": "no"}})
+	set := chain("a", "b: a", "c").Resolve(Known{Foreign: f}, NewSet())
+	if p := set.Named("a").Problems; len(p) != 1 || p[0].Reason != ReasonForeignRule ||
+		!strings.Contains(p[0].Message, "rule a-namesake of another controller") || !set.Named("a").Spared() {
+		t.Errorf("a: %v", p)
+	}
+	modes := map[string]Mode{}
+	for _, r := range set.All() {
+		modes[r.Name] = r.Mode
+	}
+	if diff := cmp.Diff(map[string]Mode{"a": Frozen, "b": Frozen, "c": Enforced}, modes); diff != "" {
+		t.Errorf("b requires a (-want +got):\n%s", diff)
+	}
+	again := set.Resolve(Known{}, set)
+	if again.Named("a") != set.Named("a") || !again.Foreign().Has(set.Named("a").Taint) {
+		t.Error("what is not known changes nothing")
+	}
+	free := chain("a").Resolve(Known{Foreign: Foreign{}}, set)
+	if free.Named("a").Mode != Enforced || len(free.Foreign()) > 0 {
+		t.Error("a is frozen, and the other rule is gone")
 	}
 }

@@ -33,7 +33,8 @@ const IncumbentLease = "ba65f13e.readiness.node.x-k8s.io"
 func OtherController(namespace, holder string) *Problem {
 	return &Problem{Reason: ReasonOtherController, Message: fmt.Sprintf("another controller acts on the rules: %s renews "+
 		"the lease %s/%s. Nodegate changes nothing until that controller is stopped: scale its Deployment to 0, or if your "+
-		"provider runs it, turn it off there", holder, namespace, IncumbentLease)}
+		"provider runs it, turn it off there; or install Nodegate in its own API group, with --api-group=%s (apiGroup in "+
+		"the chart)", holder, namespace, IncumbentLease, v1alpha1.GroupNames()[1])}
 }
 
 // Problem is a reason why a rule is invalid.

@@ -35,7 +35,10 @@ type Outcome struct {
 // Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
 // is the same node without what deleted rules left. Plan does not change other taints and annotations.
 func Plan(original *corev1.Node, swept Swept, decisions []state.Decision, now time.Time) Outcome {
-	p := &planner{node: swept.Node, now: now, swept: swept.Claims, managed: slices.Clone(swept.Claims)}
+	p := &planner{node: swept.Node, now: now, swept: swept.Claims, foreign: swept.Foreign}
+	for _, t := range swept.Claims {
+		p.manage(t)
+	}
 	for i := range decisions {
 		p.collect(&decisions[i])
 	}
@@ -80,6 +83,7 @@ type planner struct {
 	managed []corev1.Taint               // which taints to remove if no rule claims them
 	before  []*claim                     // who wanted which taint until now
 	swept   []corev1.Taint               // what rules wanted that are gone
+	foreign ruleset.Foreign              // what another controller manages
 	added   []string                     // the keys of the records that claim the taints to add
 	buffer  []byte                       // for records
 
@@ -87,9 +91,11 @@ type planner struct {
 	full, lost map[types.UID]bool
 }
 
-// manage makes the plan remove a taint of the node if no rule wants it.
+// manage makes the plan remove a taint of the node if no rule wants it. It leaves a taint that another controller
+// manages, also if a rule had it before.
 func (p *planner) manage(t corev1.Taint) {
-	if has(p.node.Spec.Taints, &t) && !has(p.managed, &t) { // no allocation for a taint that is not there
+	// No allocation for a taint that is not there.
+	if has(p.node.Spec.Taints, &t) && !has(p.managed, &t) && !p.foreign.Has(&t) {
 		p.managed = append(p.managed, t)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
 )
@@ -368,6 +369,44 @@ func TestSharedTaint(t *testing.T) {
 			Then(2, "again", "Held EvidenceMissing, disk Exempt OverBudget"),
 		),
 	})
+}
+
+// TestTheTaintOfAnotherControllerStays: nothing of a rule with such a taint is changed, except that records of deleted
+// rules are removed.
+func TestTheTaintOfAnotherControllerStays(t *testing.T) {
+	held := func() *build.NodeWrapper {
+		return Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(1)).Condition(CNI, "True", At(2))
+	}
+	overridden := held().Annotation(v1alpha1.OverrideAnnotation, "Release")
+	other := `{"rule":"cni","taint":"` + diskPending + `","since":"` + Stamp(1) + `","own":true}`
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		node   *build.NodeWrapper
+		taints []string
+		record string
+	}{
+		"ready":                   {Rule(), held(), []string{Pending}, Claimed(1)},
+		"overridden":              {Rule(), overridden, []string{Pending}, Claimed(1)},
+		"in dry-run":              {Rule().DryRun(true), held(), []string{Pending}, Claimed(1)},
+		"suspended":               {Rule().Suspend(true), held(), []string{Pending}, Claimed(1)},
+		"relabelled":              {Rule(), held().Label("pool", "else"), []string{Pending}, Claimed(1)},
+		"new":                     {Rule(), Fresh(), nil, ""},
+		"deleted":                 {Rule().Deleted(At(2)), held(), []string{Pending}, ""},
+		"gone":                    {RuleOf("else", CNI, diskKey).Selector("pool", "else"), held(), []string{Pending}, ""},
+		"edited to another taint": {RuleOf("cni", Disk, diskKey), held(), []string{Pending, diskPending}, other},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(t, c.rule)
+			w.Foreign, w.Gone = ruleset.Foreign{{Key: Key, Effect: NoSchedule}: "theirs"}, []string{"u-cni"}
+			after, _, _ := w.Pass(c.node.Obj(), At(5))
+			if diff := cmp.Diff(c.taints, Formatted(after)); diff != "" {
+				t.Errorf("taints (-want +got):\n%s", diff)
+			}
+			if got := after.Annotations[RecordKey]; got != c.record {
+				t.Errorf("record %s, want %s", got, c.record)
+			}
+		})
+	}
 }
 
 func TestTheOthersReportAConflict(t *testing.T) {

@@ -59,6 +59,8 @@ type Swept struct {
 	// Published are the types of the conditions that deleted rules published. Such a record stays, with nothing else in
 	// it, until the condition is removed or another rule publishes it.
 	Published []string
+	// Foreign are the taints of another controller, which the plan leaves as they are.
+	Foreign ruleset.Foreign
 	// RecheckAt is when markers are removed that stay until then. Zero means that there are none.
 	RecheckAt time.Time
 }
@@ -85,7 +87,7 @@ func doubtful(node *corev1.Node, key string, known Known) bool {
 // same name, after a restore for example, and is still bootstrap-only, the completion marker becomes that rule's.
 // Otherwise the rule would hold the whole fleet again.
 func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, now time.Time) Swept {
-	s := Swept{Node: node}
+	s := Swept{Node: node, Foreign: set.Foreign()}
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		ref, ok := unknownRuleIn(node, key, set, known)
 		if !ok {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,9 @@ type Rules struct {
 	compiled    *ruleset.Set
 	// reported are the rules whose status says that they are not in force.
 	reported map[types.UID]bool
+	// foreign are the taints of another controller. unread is true until they are known, if they are read.
+	foreign ruleset.Foreign
+	unread  atomic.Bool
 	// listed are the UIDs of the rules that the AdmissionRules says are frozen. It is nil while there is no such object.
 	listed sets.Set[string]
 
@@ -71,13 +75,13 @@ func (r *Rules) SetupWithCache(ctx context.Context, informers cache.Cache) error
 	return nil
 }
 
-// HasSynced reports whether all rules that existed at the start are compiled.
-func (r *Rules) HasSynced() bool { return r.synced() }
+// HasSynced reports whether all rules that existed at the start are compiled, and another controller's are known.
+func (r *Rules) HasSynced() bool { return r.synced() && !r.unread.Load() }
 
 // WaitForSync waits until HasSynced or the end of the context.
 func (r *Rules) WaitForSync(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		return r.synced(), nil
+		return r.HasSynced(), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for rules: %w", err)
@@ -184,6 +188,17 @@ func (r *Rules) giveWay(other *ruleset.Problem) bool {
 	return true
 }
 
+// setForeign freezes the rules whose taints another controller manages, and unfreezes the others.
+func (r *Rules) setForeign(foreign ruleset.Foreign) {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if !maps.Equal(foreign, r.foreign) {
+		r.foreign = foreign
+		r.serve(r.compiled, r.Frozen(), r.OtherController())
+	}
+	r.unread.Store(false)
+}
+
 func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
@@ -211,13 +226,13 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
-	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes}, before)
+	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
 		for _, rule := range compiled.All() {
 			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *problem))
 		}
-		set = ruleset.NewSet(rules...)
+		set = ruleset.NewSet(rules...).WithForeign(r.foreign)
 	}
 	r.compiled = compiled
 	r.served.Store(&served{set: set, reported: r.frozenByLeader(set), frozen: frozen, other: other})

@@ -143,6 +143,8 @@ type World struct {
 	Asked    bool            // the last pass has asked the limit
 	// Frozen is a problem that freezes all rules, and is not their own; empty for none.
 	Frozen string
+	// Foreign are the taints of another controller.
+	Foreign ruleset.Foreign
 	// Evicted says that what was due when a guard ended is evicted.
 	Evicted bool
 	// Objective is the time within which a node should be ready for the first time; 0 for none.
@@ -171,6 +173,9 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 			r = r.Freeze(ruleset.Problem{Reason: w.Frozen, Message: "x"})
 		}
 		set = set.With(r)
+	}
+	if w.Foreign != nil {
+		set = set.Resolve(ruleset.Known{Foreign: w.Foreign}, ruleset.NewSet())
 	}
 	return set
 }

@@ -91,15 +91,22 @@
 {{- end }}
 {{- end }}
 
-{{/* Refuses a first install beside a running Node Readiness Controller, which renews its lease. Offline there are no leases. */}}
+{{/* Refuses a first install in the API group of a Node Readiness Controller that renews its lease, or whose CRD an add-on manager
+restores. Offline there is neither. */}}
 {{- define "nodegate.checkIncumbent" -}}
-{{- if .Release.IsInstall }}
+{{- if and .Release.IsInstall (eq .Values.apiGroup "readiness.node.x-k8s.io") }}
+{{- $own := "Or install Nodegate in its own API group, with apiGroup=rules.nodegate.io" }}
 {{- range $lease := (lookup "coordination.k8s.io/v1" "Lease" "" "").items }}
 {{- if and (eq $lease.metadata.name "ba65f13e.readiness.node.x-k8s.io") (ne $lease.metadata.namespace "kube-node-lease") $lease.spec.holderIdentity $lease.spec.renewTime }}
 {{- $renewed := toDate "2006-01-02T15:04:05.999999Z07:00" $lease.spec.renewTime | unixEpoch | int64 }}
 {{- if lt (sub (now | unixEpoch | int64) $renewed) 60 }}
-{{- fail (printf "a Node Readiness Controller runs: %s renews the lease %s/%s. Scale its Deployment to 0, or if your provider runs it, turn it off there. Then wait a minute, and install again" $lease.spec.holderIdentity $lease.metadata.namespace $lease.metadata.name) }}
+{{- fail (printf "a Node Readiness Controller runs: %s renews the lease %s/%s. Scale its Deployment to 0, or if your provider runs it, turn it off there. Then wait a minute, and install again. %s" $lease.spec.holderIdentity $lease.metadata.namespace $lease.metadata.name $own) }}
 {{- end }}
+{{- end }}
+{{- end }}
+{{- with (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "nodereadinessrules.readiness.node.x-k8s.io").metadata }}
+{{- with index (.labels | default dict) "addonmanager.kubernetes.io/mode" }}
+{{- fail (printf "an add-on manager manages the CRD nodereadinessrules.readiness.node.x-k8s.io, which has the label addonmanager.kubernetes.io/mode=%s. Turn the add-on off at your provider, remove the label, and install again. %s" . $own) }}
 {{- end }}
 {{- end }}
 {{- end }}

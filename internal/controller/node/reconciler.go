@@ -126,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		r.Settle(ctx)
 	}
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
-	p.swept.Node = node
+	p.swept.Node, p.swept.Foreign = node, p.set.Foreign()
 	if unknown := taints.UnknownRules(node, p.set, r.known); len(unknown) > 0 {
 		missing, err := r.deleted.among(ctx, r.Live, unknown, p.now)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -266,11 +267,35 @@ func operatorArgs(ctx context.Context, c *Cluster) (out []string) {
 	return out
 }
 
-// OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, or if it
-// cannot be known.
+// Foreign returns the taints that another controller manages beside an installation in Nodegate's own API group.
+func (c *Cluster) Foreign(ctx context.Context) (ruleset.Foreign, error) {
+	out := ruleset.Foreign{}
+	if !v1alpha1.Served().Own() {
+		return out, nil
+	}
+	kind := schema.GroupKind{Group: v1alpha1.GroupNames()[0], Kind: "NodeReadinessRule"}
+	mapping, err := c.RESTMapper().RESTMapping(kind) // in the version that is served
+	if meta.IsNoMatchError(err) {
+		return out, nil
+	}
+	const theirs = "the rules of another controller"
+	if err != nil {
+		return nil, Explain(err, "finding "+theirs)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	rules, err := List[*unstructured.Unstructured](ctx, c, theirs, list)
+	for _, rule := range rules {
+		out.Add(rule.GetName(), rule.Object)
+	}
+	return out, err
+}
+
+// OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, if it cannot
+// be known, or if Nodegate acts beside it, in its own API group.
 func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.Problem {
 	l, leads := c.lease(ctx, ruleset.IncumbentLease, now)
-	if !leads {
+	if !leads || v1alpha1.Served().Own() {
 		return nil
 	}
 	return ruleset.OtherController(l.Namespace, *l.Spec.HolderIdentity)
@@ -305,7 +330,8 @@ func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 		compiled = append(compiled, ruleset.Compile(&rules[i], nil, now))
 		c := meta.FindStatusCondition(rules[i].Status.Conditions, v1alpha1.ConditionReady)
 		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == rules[i].Generation &&
-			(c.Reason == ruleset.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD) {
+			(c.Reason == ruleset.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD ||
+				c.Reason == ruleset.ReasonForeignRule) {
 			reported[rules[i].UID] = &ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message}
 		}
 	}

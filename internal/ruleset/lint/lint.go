@@ -152,7 +152,11 @@ func Problems(rule *ruleset.Rule, others *ruleset.Set) []ruleset.Problem {
 	if others == nil {
 		others = ruleset.NewSet()
 	}
-	return append(slices.Clip(rule.Problems), others.With(rule).Invalid(rule)...)
+	out := append(slices.Clip(rule.Problems), others.With(rule).Invalid(rule)...)
+	if p := others.Foreign().Problem(rule); p != nil {
+		out = append(out, *p)
+	}
+	return out
 }
 
 type linter struct {

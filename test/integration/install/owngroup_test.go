@@ -4,6 +4,10 @@
 package install
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,18 +15,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestTheOwnGroup runs what config/own-group installs in a cluster in which the default API group belongs to another
-// controller, which is stopped. What that controller wrote stays as it is.
+// controller, which leads. What that controller wrote stays as it is.
 func TestTheOwnGroup(t *testing.T) {
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(cluster.Limit)
@@ -31,6 +42,10 @@ func TestTheOwnGroup(t *testing.T) {
 		Taint("readiness.k8s.io/Theirs", "pending", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
 	theirs.Finalizers = []string{v1alpha1.Served().Finalizer}
 	cluster.Must(t, c.Client.Create(ctx, theirs))
+	cluster.Must(t, c.Client.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: ruleset.IncumbentLease},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), RenewTime: new(metav1.NowMicro())},
+	}))
 	objects, err := kustomize(ctx, "config/own-group")
 	cluster.Must(t, err)
 	cluster.Must(t, applyTo(ctx, client.WithFieldValidation(c.Client, "Strict"), objects))
@@ -54,13 +69,7 @@ func TestTheOwnGroup(t *testing.T) {
 		Annotation("readiness.k8s.io/bootstrap-completed-"+string(theirs.UID), "{}").
 		Annotation("readiness.k8s.io/bootstrap-completed-ours", "{}").Obj()
 	cluster.Must(t, c.Client.Create(ctx, node))
-	ours := build.MakeRule("ours").Selector("example.com/pool", "workers").Condition(conditionType).
-		Taint("readiness.k8s.io/Ours", "pending", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(ours)
-	cluster.Must(t, err)
-	rule := &unstructured.Unstructured{Object: content}
-	rule.SetAPIVersion("rules.nodegate.io/v1alpha1")
-	rule.SetKind("NodeReadinessRule")
+	rule := ruleOf(t, "rules.nodegate.io/v1alpha1", "ours", "Ours")
 	cluster.Must(t, c.Client.Create(ctx, rule))
 	taints := func(g Gomega) (out []string) {
 		g.Expect(c.Client.Get(ctx, client.ObjectKeyFromObject(node), node)).To(Succeed())
@@ -84,6 +93,18 @@ func TestTheOwnGroup(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(out)).To(Equal("nodereadinessrule.rules.nodegate.io/ours\n"), "the plugin finds the group")
 
+	ready := func(g Gomega, rule *unstructured.Unstructured) string {
+		g.Expect(c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
+		conditions, _, _ := unstructured.NestedSlice(rule.Object, "status", "conditions")
+		for _, one := range conditions {
+			if condition, _ := one.(map[string]any); condition["type"] == v1alpha1.ConditionReady {
+				return fmt.Sprint(condition["status"], " ", condition["reason"])
+			}
+		}
+		return ""
+	}
+	besideTheirRules(ctx, t, c, plugin, ready, taints)
+
 	cluster.Must(t, c.Report(ctx, node.Name, conditionType, true))
 	g.Eventually(taints).Should(Equal([]string{"readiness.k8s.io/Theirs"}))
 	marker := "nodegate.io/bootstrap-completed-" + string(rule.GetUID())
@@ -103,4 +124,89 @@ func TestTheOwnGroup(t *testing.T) {
 	if diff := cmp.Diff(theirs.ObjectMeta, now.ObjectMeta); diff != "" {
 		t.Errorf("the other controller's rule has changed:\n%s", diff)
 	}
+}
+
+// ruleOf returns a bootstrap-only rule of an API group.
+func ruleOf(t *testing.T, apiVersion, name, taint string) *unstructured.Unstructured {
+	t.Helper()
+	rule := build.MakeRule(name).Selector("example.com/pool", "workers").Condition(conditionType).
+		Taint("readiness.k8s.io/"+taint, "pending", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+	cluster.Must(t, err)
+	out := &unstructured.Unstructured{Object: content}
+	out.SetAPIVersion(apiVersion)
+	out.SetKind("NodeReadinessRule")
+	return out
+}
+
+// besideTheirRules: a rule with a taint of the other controller's rules is frozen, and its deletion leaves the taint.
+// Their CRD changes its version meanwhile.
+func besideTheirRules(ctx context.Context, t *testing.T, c *cluster.Cluster, plugin string,
+	ready func(Gomega, *unstructured.Unstructured) string, taints func(Gomega) []string) {
+	g := NewWithT(t)
+	g.SetDefaultEventuallyTimeout(cluster.Limit)
+	const frozen, inForce, group = "False ForeignRule", "True InForce", "readiness.node.x-k8s.io/"
+	rule := ruleOf(t, "rules.nodegate.io/v1alpha1", "shared", "Shared")
+	cluster.Must(t, c.Client.Create(ctx, rule))
+	all := []string{"readiness.k8s.io/Theirs", "readiness.k8s.io/Ours", "readiness.k8s.io/Shared"}
+	g.Eventually(taints).Should(Equal(all))
+	g.Eventually(ready).WithArguments(rule).Should(Equal(inForce))
+	foreign := ruleOf(t, group+"v1alpha1", "foreign", "Shared")
+	cluster.Must(t, c.Client.Create(ctx, foreign))
+	g.Eventually(ready).WithArguments(rule).Should(Equal(frozen))
+
+	raw, err := yaml.Marshal(ruleOf(t, "rules.nodegate.io/v1alpha1", "linted", "Theirs").Object)
+	cluster.Must(t, err)
+	file := filepath.Join(t.TempDir(), "rule.yaml")
+	cluster.Must(t, os.WriteFile(file, raw, 0o600))
+	_, err = execute(ctx, plugin, "lint", "--live", "-f", file, "--kubeconfig", c.Kubeconfig())
+	g.Expect(err).To(MatchError(ContainSubstring("rule theirs of another controller")))
+
+	edit := func(dryRun bool) {
+		cluster.Must(t, unstructured.SetNestedField(foreign.Object, dryRun, "spec", "dryRun"))
+		cluster.Must(t, c.Client.Update(ctx, foreign))
+	}
+	edit(true)
+	g.Eventually(ready).WithArguments(rule).Should(Equal(inForce))
+	crds := &apiextensionsv1.CustomResourceDefinition{}
+	key := client.ObjectKey{Name: "nodereadinessrules.readiness.node.x-k8s.io"}
+	served := func(versions ...string) { // the oldest is stored
+		cluster.Must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := c.Client.Get(ctx, key, crds); err != nil {
+				return err
+			}
+			second := crds.Spec.Versions[0].DeepCopy()
+			second.Name, second.Storage = "v1", false
+			crds.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{crds.Spec.Versions[0], *second}
+			for i := range crds.Spec.Versions {
+				crds.Spec.Versions[i].Served = slices.Contains(versions, crds.Spec.Versions[i].Name)
+			}
+			return c.Client.Update(ctx, crds)
+		}))
+	}
+	served("v1")
+	foreign.SetAPIVersion(group + "v1")
+	g.Eventually(func() error { return c.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign) }).Should(Succeed())
+	edit(false)
+	g.Eventually(ready).WithArguments(rule).Should(Equal(frozen), "in the new version")
+	served("v1alpha1")
+	theirs := ruleOf(t, group+"v1alpha1", "theirs", "Theirs")
+	g.Eventually(func() error { return c.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs) }).Should(Succeed())
+
+	cluster.Must(t, c.Client.Delete(ctx, rule))
+	g.Eventually(func() error { return c.Client.Get(ctx, client.ObjectKeyFromObject(rule), rule) }).
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	g.Expect(taints(g)).To(Equal(all), "the taint is the other controller's")
+	node := &corev1.Node{}
+	cluster.Must(t, c.Client.Get(ctx, client.ObjectKey{Name: "n"}, node))
+	g.Expect(node.Annotations).NotTo(HaveKey(v1alpha1.RecordAnnotationPrefix + string(rule.GetUID())))
+	cluster.Must(t, cluster.Poll(ctx, cluster.Limit, func() error { // and removed by it
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
+			return err
+		}
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+			return t.Key == "readiness.k8s.io/Shared"
+		})
+		return c.Client.Update(ctx, node)
+	}))
 }

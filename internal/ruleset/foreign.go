@@ -1,0 +1,83 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ruleset
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodegate/nodegate/api/v1alpha1"
+)
+
+// ReasonForeignRule means that a rule of another controller has the rule's taint.
+const ReasonForeignRule = "ForeignRule"
+
+// Foreign are the taints that another controller manages, each with the name of one of its rules. An installation in
+// Nodegate's own API group never writes them, not even if a record claims them.
+type Foreign map[TaintID]string
+
+// Add adds the taint of another controller's rule. content is an object of any version of that controller's API. A rule
+// in dry-run manages no taint.
+func (f Foreign) Add(name string, content map[string]any) {
+	spec, _ := content["spec"].(map[string]any)
+	taint, _ := spec["taint"].(map[string]any)
+	key, _ := taint["key"].(string)
+	effect, _ := taint["effect"].(string)
+	id := TaintID{key, corev1.TaintEffect(effect)}
+	if dryRun, _ := spec["dryRun"].(bool); key == "" || dryRun {
+		return
+	}
+	if first, ok := f[id]; !ok || name < first { // the same one each time
+		f[id] = name
+	}
+}
+
+// Has reports whether another controller manages a taint.
+func (f Foreign) Has(t *corev1.Taint) bool {
+	if len(f) == 0 {
+		return false
+	}
+	_, ok := f[TaintIDOf(*t)]
+	return ok
+}
+
+// Problem returns the problem that another controller manages the rule's taint, or nil.
+func (f Foreign) Problem(r *Rule) *Problem {
+	if r.Taint == nil || !f.Has(r.Taint) {
+		return nil
+	}
+	return &Problem{Field: "spec.taint", Reason: ReasonForeignRule, Message: fmt.Sprintf("rule %s of another controller, "+
+		"in the API group %s, has the same key and effect: choose another key, or delete that rule",
+		f[TaintIDOf(*r.Taint)], v1alpha1.GroupNames()[0])}
+}
+
+// Foreign returns the taints that another controller manages.
+func (s *Set) Foreign() Foreign { return s.foreign }
+
+// WithForeign returns the set with the taints that another controller manages. It freezes no rule; see Resolve.
+func (s *Set) WithForeign(f Foreign) *Set {
+	if len(f)+len(s.foreign) == 0 {
+		return s
+	}
+	out := *s
+	out.foreign = f
+	return &out
+}
+
+// freezeForeign returns the set with the rules frozen whose taint another controller manages. before is as in
+// freezeInvalid. A rule that is being deleted removes its records: the plan for a node leaves the taint.
+func (s *Set) freezeForeign(f Foreign, before *Set) *Set {
+	rules, broken := slices.Clone(s.rules), false
+	for i, r := range rules {
+		if p := f.Problem(r); p != nil && r.Mode != Deleting {
+			rules[i], broken = r.FreezeLike(before.Rule(r.UID), *p), true
+		}
+	}
+	if !broken {
+		return s
+	}
+	return NewSet(rules...)
+}
