@@ -17,29 +17,91 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Field numbers of the protobuf messages of generated.proto in k8s.io/api/core/v1, k8s.io/apimachinery/pkg/runtime and
-// k8s.io/apimachinery/pkg/apis/meta/v1.
-const (
-	envelopeType, envelopeRaw                               = 1, 2
-	typeAPIVersion, typeKind                                = 1, 2
-	eventType, eventObject                                  = 1, 2
-	extensionRaw                                            = 1
-	listItems                                               = 2
-	nodeMetadata, nodeSpec, nodeStatus                      = 1, 2, 3
-	metadataName, metadataLabels, metadataAnnotations       = 1, 11, 12
-	metadataManagedFields                                   = 17
-	entryKey, entryValue                                    = 1, 2
-	specTaints                                              = 5
-	taintKey, taintValue, taintEffect                       = 1, 2, 3
-	statusConditions                                        = 4
-	statusImages, statusVolumesInUse, statusVolumesAttached = 8, 9, 10
-	conditionType, conditionStatus                          = 1, 2
-	conditionReason, conditionText                          = 5, 6
-)
-
 // envelopePrefix precedes each object in protobuf, see the package documentation of
 // k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var envelopePrefix = []byte{'k', '8', 's', 0}
+
+// Numbers of the fields that are read before the table of their message is known.
+const (
+	envelopeType, envelopeRaw = 1, 2
+	typeAPIVersion, typeKind  = 1, 2
+	eventType, eventObject    = 1, 2
+	extensionRaw              = 1
+	metadataName              = 1
+	metadataLabels            = 11
+	metadataAnnotations       = 12
+	specTaints                = 5
+	statusConditions          = 4
+)
+
+// message says how a message is decoded: the fields in the table, which all have a length, by this package, and all
+// others by client-go. The numbers are those of generated.proto in k8s.io/api/core/v1 and
+// k8s.io/apimachinery/pkg/apis/meta/v1.
+type message struct {
+	fields [18]field
+	others func(d *nodeDecoder, data []byte) error
+}
+
+// field decodes the value of a field, or skips it.
+type field func(d *nodeDecoder, value []byte) error
+
+func skip(*nodeDecoder, []byte) error { return nil }
+
+var (
+	listMessage = &message{
+		fields: [18]field{2: (*nodeDecoder).item},
+		others: func(d *nodeDecoder, data []byte) error { return d.list.Unmarshal(data) },
+	}
+	nodeMessage = &message{
+		fields: [18]field{1: (*nodeDecoder).metadata, 2: (*nodeDecoder).spec, 3: (*nodeDecoder).status},
+		others: func(d *nodeDecoder, data []byte) error { return d.node.Unmarshal(data) },
+	}
+	metadataMessage = &message{
+		fields: [18]field{
+			metadataLabels:      (*nodeDecoder).label,
+			metadataAnnotations: (*nodeDecoder).annotation,
+			17:                  skip, // managedFields
+		},
+		others: func(d *nodeDecoder, data []byte) error { return d.node.ObjectMeta.Unmarshal(data) },
+	}
+	entryMessage = &message{ // of a map
+		fields: [18]field{
+			1: func(d *nodeDecoder, value []byte) error { d.key = value; return nil },
+			2: func(d *nodeDecoder, value []byte) error { d.value = value; return nil },
+		},
+		others: skip,
+	}
+	specMessage = &message{
+		fields: [18]field{specTaints: (*nodeDecoder).taint},
+		others: func(d *nodeDecoder, data []byte) error { return d.node.Spec.Unmarshal(data) },
+	}
+	taintMessage = &message{
+		fields: [18]field{
+			1: stringOf(lastTaint, func(t *corev1.Taint) *string { return &t.Key }),
+			2: stringOf(lastTaint, func(t *corev1.Taint) *string { return &t.Value }),
+			3: stringOf(lastTaint, func(t *corev1.Taint) *corev1.TaintEffect { return &t.Effect }),
+		},
+		others: othersOf(lastTaint),
+	}
+	statusMessage = &message{
+		fields: [18]field{
+			statusConditions: (*nodeDecoder).condition,
+			8:                skip, // images
+			9:                skip, // volumesInUse
+			10:               skip, // volumesAttached
+		},
+		others: func(d *nodeDecoder, data []byte) error { return d.node.Status.Unmarshal(data) },
+	}
+	conditionMessage = &message{
+		fields: [18]field{
+			1: stringOf(lastCondition, func(c *corev1.NodeCondition) *corev1.NodeConditionType { return &c.Type }),
+			2: stringOf(lastCondition, func(c *corev1.NodeCondition) *corev1.ConditionStatus { return &c.Status }),
+			5: stringOf(lastCondition, func(c *corev1.NodeCondition) *string { return &c.Reason }),
+			6: stringOf(lastCondition, func(c *corev1.NodeCondition) *string { return &c.Message }),
+		},
+		others: othersOf(lastCondition),
+	}
+)
 
 // nodeDecoder decodes nodes without managed fields, images and volumes. They are most of a node's bytes, each heartbeat
 // sends them again, and no verdict depends on them. Labels and annotations that have not changed are those of the
@@ -52,136 +114,111 @@ type nodeDecoder struct {
 
 	mu     sync.Mutex
 	shared sharedStrings
-	// node is being decoded. old is the cached node of its name, or an empty one; nil before the metadata.
+	decoding
+}
+
+// decoding is what is being decoded.
+type decoding struct {
+	list *corev1.NodeList
+	// old is the cached node of the name of node, or an empty one; nil before the metadata.
 	node, old                   *corev1.Node
 	sameLabels, sameAnnotations bool
 	key, value                  []byte // of the last entry of a map
 }
 
-// message is a protobuf message. take decodes or skips a field that has a length, or returns false. rest merges or
-// drops runs of fields that take has not taken.
-type message interface {
-	take(field protowire.Number, value []byte) (bool, error)
-	rest(data []byte) error
-}
-
-// The messages that a node consists of. taintMessage and conditionMessage decode into the node's last taint and
-// condition.
-type (
-	nodeMessage      nodeDecoder
-	metadataMessage  nodeDecoder
-	entryMessage     nodeDecoder // of a map
-	specMessage      nodeDecoder
-	taintMessage     nodeDecoder
-	statusMessage    nodeDecoder
-	conditionMessage nodeDecoder
-)
-
 // Decode implements runtime.Decoder.
 func (d *nodeDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
 	*schema.GroupVersionKind, error) {
-	e := envelope{}
-	if body, ok := bytes.CutPrefix(data, envelopePrefix); !ok || unmarshal(body, &e) != nil || string(e.version) != "v1" {
+	body, ok := bytes.CutPrefix(data, envelopePrefix)
+	about, raw := first(body, envelopeType), first(body, envelopeRaw)
+	if !ok || string(first(about, typeAPIVersion)) != "v1" {
 		return d.Serializer.Decode(data, defaults, into)
 	}
-	kind := corev1.SchemeGroupVersion.WithKind(string(e.kind))
+	kind := corev1.SchemeGroupVersion.WithKind(string(first(about, typeKind)))
 	switch list, _ := into.(*corev1.NodeList); {
 	case kind.Kind == "Node" && into == nil:
 		node := &corev1.Node{}
-		return node, &kind, d.decode(e.raw, node)
+		return node, &kind, d.decode(raw, nodeMessage, decoding{node: node})
 	case kind.Kind == "NodeList" && list != nil:
-		return list, &kind, unmarshal(e.raw, &listMessage{d, list})
+		return list, &kind, d.decode(raw, listMessage, decoding{list: list})
 	}
 	return d.Serializer.Decode(data, defaults, into)
 }
 
-// envelope is a runtime.Unknown, but has no copy of the object's bytes.
-type envelope struct{ version, kind, raw []byte }
-
-func (*envelope) rest([]byte) error { return nil }
-
-func (e *envelope) take(field protowire.Number, value []byte) (bool, error) {
-	switch field {
-	case envelopeType:
-		e.version, e.kind = first(value, typeAPIVersion), first(value, typeKind)
-	case envelopeRaw:
-		e.raw = value
-	}
-	return true, nil
-}
-
-type listMessage struct {
-	*nodeDecoder
-	list *corev1.NodeList
-}
-
-func (m *listMessage) rest(data []byte) error { return m.list.Unmarshal(data) }
-
-func (m *listMessage) take(field protowire.Number, value []byte) (bool, error) {
-	if field != listItems {
-		return false, nil
-	}
-	m.list.Items = append(m.list.Items, corev1.Node{})
-	return true, m.decode(value, &m.list.Items[len(m.list.Items)-1])
-}
-
-func (d *nodeDecoder) decode(data []byte, node *corev1.Node) error {
+func (d *nodeDecoder) decode(data []byte, m *message, what decoding) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.node, d.old = node, nil
-	err := unmarshal(data, (*nodeMessage)(d))
-	d.node, d.old, d.key, d.value = nil, nil, nil, nil // a whole list would stay in memory with them
+	d.decoding = what
+	err := d.unmarshal(data, m)
+	d.decoding = decoding{} // a whole list would stay in memory with it
 	return err
 }
 
-func (m *nodeMessage) rest(data []byte) error { return m.node.Unmarshal(data) }
-
-func (m *nodeMessage) take(field protowire.Number, value []byte) (bool, error) {
-	switch field {
-	case nodeMetadata:
-		if m.old != nil {
-			return true, errTwice // its labels would be added to those of the cached node
+// unmarshal decodes an encoded message.
+func (d *nodeDecoder) unmarshal(data []byte, m *message) error {
+	from := 0
+	for at := 0; at < len(data); {
+		number, kind, tag := protowire.ConsumeTag(data[at:])
+		if tag < 0 {
+			return protowire.ParseError(tag)
 		}
-		if m.old = m.cached(string(first(value, metadataName))); m.old == nil {
-			m.old = &corev1.Node{}
+		size := protowire.ConsumeFieldValue(number, kind, data[at+tag:])
+		if size < 0 {
+			return protowire.ParseError(size)
 		}
-		d := (*nodeDecoder)(m)
-		if m.sameLabels = d.same(value, metadataLabels, m.old.Labels); m.sameLabels {
-			m.node.Labels = m.old.Labels
+		next := at + tag + size
+		if kind == protowire.BytesType && int(number) < len(m.fields) && m.fields[number] != nil {
+			value, _ := protowire.ConsumeBytes(data[at+tag:])
+			err := m.fields[number](d, value)
+			if err == nil && from < at {
+				err = m.others(d, data[from:at])
+			}
+			if err != nil {
+				return err
+			}
+			from = next
 		}
-		if m.sameAnnotations = d.same(value, metadataAnnotations, m.old.Annotations); m.sameAnnotations {
-			m.node.Annotations = m.old.Annotations
-		}
-		return true, unmarshal(value, (*metadataMessage)(m))
-	case nodeSpec:
-		m.node.Spec.Taints = slices.Grow(m.node.Spec.Taints, count(value, specTaints))
-		return true, unmarshal(value, (*specMessage)(m))
-	case nodeStatus:
-		m.node.Status.Conditions = slices.Grow(m.node.Status.Conditions, count(value, statusConditions))
-		return true, unmarshal(value, (*statusMessage)(m))
+		at = next
 	}
-	return false, nil
+	return m.others(d, data[from:])
+}
+
+func (d *nodeDecoder) item(value []byte) error {
+	d.list.Items = append(d.list.Items, corev1.Node{})
+	d.decoding = decoding{list: d.list, node: &d.list.Items[len(d.list.Items)-1]}
+	return d.unmarshal(value, nodeMessage)
 }
 
 var errTwice = errors.New("the encoded node has metadata twice")
 
-func (m *metadataMessage) rest(data []byte) error { return m.node.ObjectMeta.Unmarshal(data) }
-
-func (m *metadataMessage) take(field protowire.Number, value []byte) (bool, error) {
-	d := (*nodeDecoder)(m)
-	switch field {
-	case metadataLabels:
-		if m.sameLabels {
-			return true, nil
-		}
-		return true, d.add(&m.node.Labels, m.old.Labels, value)
-	case metadataAnnotations:
-		if m.sameAnnotations {
-			return true, nil
-		}
-		return true, d.add(&m.node.Annotations, m.old.Annotations, value)
+func (d *nodeDecoder) metadata(value []byte) error {
+	if d.old != nil {
+		return errTwice // its labels would be added to those of the cached node
 	}
-	return field == metadataManagedFields, nil
+	if d.old = d.cached(string(first(value, metadataName))); d.old == nil {
+		d.old = &corev1.Node{}
+	}
+	if d.sameLabels = d.same(value, metadataLabels, d.old.Labels); d.sameLabels {
+		d.node.Labels = d.old.Labels
+	}
+	if d.sameAnnotations = d.same(value, metadataAnnotations, d.old.Annotations); d.sameAnnotations {
+		d.node.Annotations = d.old.Annotations
+	}
+	return d.unmarshal(value, metadataMessage)
+}
+
+func (d *nodeDecoder) label(entry []byte) error {
+	if d.sameLabels {
+		return nil
+	}
+	return d.add(&d.node.Labels, d.old.Labels, entry)
+}
+
+func (d *nodeDecoder) annotation(entry []byte) error {
+	if d.sameAnnotations {
+		return nil
+	}
+	return d.add(&d.node.Annotations, d.old.Annotations, entry)
 }
 
 // same reports whether the entries of a map are those of the cached one. It relies on the order of an encoded map's
@@ -214,7 +251,7 @@ func (d *nodeDecoder) add(to *map[string]string, old map[string]string, entry []
 
 func (d *nodeDecoder) readEntry(entry []byte) error {
 	d.key, d.value = nil, nil
-	return unmarshal(entry, (*entryMessage)(d))
+	return d.unmarshal(entry, entryMessage)
 }
 
 // share returns a string that is shared with others, such as the cached one.
@@ -225,90 +262,63 @@ func (d *nodeDecoder) share(value []byte, old string) string {
 	return d.shared.get(value)
 }
 
-func (*entryMessage) rest([]byte) error { return nil }
-
-func (m *entryMessage) take(field protowire.Number, value []byte) (bool, error) {
-	switch field {
-	case entryKey:
-		m.key = value
-	case entryValue:
-		m.value = value
+// stringOf decodes a string of the last taint or condition.
+func stringOf[M any, S ~string](last func(*nodeDecoder) (m, old *M), of func(*M) *S) field {
+	return func(d *nodeDecoder, value []byte) error {
+		m, old := last(d)
+		*of(m) = S(d.share(value, string(*of(old))))
+		return nil
 	}
-	return true, nil
 }
 
-func (m *specMessage) rest(data []byte) error { return m.node.Spec.Unmarshal(data) }
-
-func (m *specMessage) take(field protowire.Number, value []byte) (bool, error) {
-	if field != specTaints {
-		return false, nil
+// othersOf decodes all other fields of the last taint or condition.
+func othersOf[M any, P interface {
+	*M
+	Unmarshal(data []byte) error
+}](last func(*nodeDecoder) (m, old *M)) func(*nodeDecoder, []byte) error {
+	return func(d *nodeDecoder, data []byte) error {
+		m, _ := last(d)
+		return P(m).Unmarshal(data)
 	}
-	m.node.Spec.Taints = append(m.node.Spec.Taints, corev1.Taint{})
-	return true, unmarshal(value, (*taintMessage)(m))
 }
 
-func (m *taintMessage) last() *corev1.Taint { return &m.node.Spec.Taints[len(m.node.Spec.Taints)-1] }
+var (
+	noTaint     corev1.Taint
+	noCondition corev1.NodeCondition
+)
 
-func (m *taintMessage) rest(data []byte) error { return m.last().Unmarshal(data) }
-
-func (m *taintMessage) take(field protowire.Number, value []byte) (bool, error) {
-	switch t := m.last(); field {
-	case taintKey:
-		t.Key = m.shared.get(value)
-	case taintValue:
-		t.Value = m.shared.get(value)
-	case taintEffect:
-		t.Effect = corev1.TaintEffect(m.shared.get(value))
-	default:
-		return false, nil
-	}
-	return true, nil
+// lastTaint returns the taint that is being decoded.
+func lastTaint(d *nodeDecoder) (t, old *corev1.Taint) {
+	return &d.node.Spec.Taints[len(d.node.Spec.Taints)-1], &noTaint
 }
 
-func (m *statusMessage) rest(data []byte) error { return m.node.Status.Unmarshal(data) }
-
-func (m *statusMessage) take(field protowire.Number, value []byte) (bool, error) {
-	switch field {
-	case statusConditions:
-		m.node.Status.Conditions = append(m.node.Status.Conditions, corev1.NodeCondition{})
-		return true, unmarshal(value, (*conditionMessage)(m))
-	case statusImages, statusVolumesInUse, statusVolumesAttached:
-		return true, nil
-	}
-	return false, nil
-}
-
-// last returns the condition that is being decoded, and the cached one in its place, or an empty one.
-func (m *conditionMessage) last() (c, old *corev1.NodeCondition) {
-	i := len(m.node.Status.Conditions) - 1
-	if c, old = &m.node.Status.Conditions[i], &noCondition; m.old != nil && i < len(m.old.Status.Conditions) {
-		old = &m.old.Status.Conditions[i]
+// lastCondition returns the condition that is being decoded, and the cached one in its place, or an empty one.
+func lastCondition(d *nodeDecoder) (c, old *corev1.NodeCondition) {
+	i := len(d.node.Status.Conditions) - 1
+	if c, old = &d.node.Status.Conditions[i], &noCondition; d.old != nil && i < len(d.old.Status.Conditions) {
+		old = &d.old.Status.Conditions[i]
 	}
 	return c, old
 }
 
-var noCondition corev1.NodeCondition
-
-func (m *conditionMessage) rest(data []byte) error {
-	c, _ := m.last()
-	return c.Unmarshal(data)
+func (d *nodeDecoder) spec(value []byte) error {
+	d.node.Spec.Taints = slices.Grow(d.node.Spec.Taints, count(value, specTaints))
+	return d.unmarshal(value, specMessage)
 }
 
-func (m *conditionMessage) take(field protowire.Number, value []byte) (bool, error) {
-	d := (*nodeDecoder)(m)
-	switch c, old := m.last(); field {
-	case conditionType:
-		c.Type = corev1.NodeConditionType(d.share(value, string(old.Type)))
-	case conditionStatus:
-		c.Status = corev1.ConditionStatus(d.share(value, string(old.Status)))
-	case conditionReason:
-		c.Reason = d.share(value, old.Reason)
-	case conditionText:
-		c.Message = d.share(value, old.Message)
-	default:
-		return false, nil
-	}
-	return true, nil
+func (d *nodeDecoder) taint(value []byte) error {
+	d.node.Spec.Taints = append(d.node.Spec.Taints, corev1.Taint{})
+	return d.unmarshal(value, taintMessage)
+}
+
+func (d *nodeDecoder) status(value []byte) error {
+	d.node.Status.Conditions = slices.Grow(d.node.Status.Conditions, count(value, statusConditions))
+	return d.unmarshal(value, statusMessage)
+}
+
+func (d *nodeDecoder) condition(value []byte) error {
+	d.node.Status.Conditions = append(d.node.Status.Conditions, corev1.NodeCondition{})
+	return d.unmarshal(value, conditionMessage)
 }
 
 // eventDecoder decodes the events of a watch. Unlike client-go's decoder, it does not copy the object's bytes: they are
@@ -319,23 +329,10 @@ type eventDecoder struct{ runtime.Serializer }
 func (d eventDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object,
 	*schema.GroupVersionKind, error) {
 	if event, ok := into.(*metav1.WatchEvent); ok {
-		return event, nil, unmarshal(data, (*eventMessage)(event))
+		event.Type, event.Object.Raw = string(first(data, eventType)), first(first(data, eventObject), extensionRaw)
+		return event, nil, nil
 	}
 	return d.Serializer.Decode(data, defaults, into)
-}
-
-type eventMessage metav1.WatchEvent
-
-func (*eventMessage) rest([]byte) error { return nil }
-
-func (m *eventMessage) take(field protowire.Number, value []byte) (bool, error) {
-	switch field {
-	case eventType:
-		m.Type = string(value)
-	case eventObject:
-		m.Object.Raw = first(value, extensionRaw)
-	}
-	return true, nil
 }
 
 // fields yields the values of a field that has a length, up to the first error, which unmarshal reports.
@@ -373,35 +370,4 @@ func count(data []byte, field protowire.Number) (n int) {
 		n++
 	}
 	return n
-}
-
-// unmarshal splits an encoded message into its fields.
-func unmarshal(data []byte, m message) error {
-	from := 0
-	for at := 0; at < len(data); {
-		field, kind, tag := protowire.ConsumeTag(data[at:])
-		if tag < 0 {
-			return protowire.ParseError(tag)
-		}
-		size := protowire.ConsumeFieldValue(field, kind, data[at+tag:])
-		if size < 0 {
-			return protowire.ParseError(size)
-		}
-		next := at + tag + size
-		if kind == protowire.BytesType {
-			value, _ := protowire.ConsumeBytes(data[at+tag:])
-			taken, err := m.take(field, value)
-			if err == nil && taken && from < at {
-				err = m.rest(data[from:at])
-			}
-			if err != nil {
-				return err
-			}
-			if taken {
-				from = next
-			}
-		}
-		at = next
-	}
-	return m.rest(data[from:])
 }
