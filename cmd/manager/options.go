@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/controller/admissionrules"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -92,8 +92,8 @@ func (o *electionOptions) bind(fs *pflag.FlagSet) {
 }
 
 // lease returns the lease of this process.
-func (o *electionOptions) lease() *admissionrules.Lease {
-	return &admissionrules.Lease{
+func (o *electionOptions) lease() *leader.Lease {
+	return &leader.Lease{
 		ObjectKey: types.NamespacedName{Namespace: cmp.Or(o.namespace, ownNamespace()), Name: leaseName},
 		Labels:    map[string]string{"nodegate.io/process": string(uuid.NewUUID())},
 	}

@@ -195,7 +195,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 // addEndpoints adds what keeps pods ready in an outage.
 func (r *Replica) addEndpoints(o *Options) {
 	env := r.env
-	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Live, Rules: r.NodeRules.InForce,
+	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Live, Lease: o.Lease, Rules: r.NodeRules.InForce,
 		Policy: o.Webhooks.EndpointPolicy, Recorder: env.Recorder, Changed: r.StatusQueue.Add, Clock: env.Clock,
 		Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
 	setRules := r.NodeRules.SetRules

@@ -45,6 +45,7 @@ import (
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard/endpoints"
 	"github.com/nodegate/nodegate/internal/guard/eviction"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
@@ -55,7 +56,7 @@ type Options struct {
 	// Namespace is the operator's own namespace.
 	Namespace string
 	// Lease is what the leader holds. nil means that there is no election.
-	Lease *admissionrules.Lease
+	Lease *leader.Lease
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.

@@ -53,6 +53,7 @@ var unmeasured = []struct{ path, why, test string }{
 	{"admission/node/failure.go", "a command of the installation", "internal/admission/node/failure_test.go"},
 	{"guard/endpoints.go", "stories play no leases", "internal/guard/endpoints_test.go"},
 	{"guard/endpoints/", "stories play no leases", "internal/guard/endpoints/keeper_test.go"},
+	{"leader/", "stories have no lease", "internal/leader/lease_test.go"},
 	{"guard/users.go", "validates a flag", "internal/guard/users_test.go"},
 	{"guard/webhook/announce.go", "events and metrics, for people", "internal/guard/webhook/handler_test.go"},
 	{"guard/webhook/monitor.go", "reads what is installed, for people", "internal/guard/webhook/monitor_test.go"},

@@ -5,7 +5,6 @@ package admissionrules
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -33,7 +32,7 @@ type Writer struct {
 	// Client reads from and writes to the API server.
 	Client client.Client
 	// Lease is what a leader holds. It is nil without an election.
-	Lease *Lease
+	Lease *leader.Lease
 	// Observe is called with the object as it was, before it is written. It may be nil.
 	Observe func(*admissionv1alpha1.AdmissionRules)
 	// Changed is called with the rules that have come into the object, or whose problem has changed. It may be nil.
@@ -75,7 +74,7 @@ func (w *Writer) Settle(ctx context.Context) {
 	defer cancel()
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if w.isAhead() && w.again(ctx) != nil {
+	if w.isAhead() && w.write(ctx) != nil {
 		w.mu.Lock()
 		w.ahead = false // do not wait again for the same rules
 		w.mu.Unlock()
@@ -148,63 +147,44 @@ func (w *Writer) Problem(rule *ruleset.Rule) (problem string, undecided bool) {
 func (w *Writer) Write(ctx context.Context) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	return w.again(ctx)
+	return w.write(ctx)
 }
 
-// again writes the object, also if another client changes it at the same time. The caller holds w.writing.
-func (w *Writer) again(ctx context.Context) error {
-	return retry.OnError(retry.DefaultBackoff, changed, func() error { return w.write(ctx) })
-}
-
-// changed reports whether someone else has changed the object, so that it must be read again.
-func changed(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }
-
+// write writes the object, also if another client changes it at the same time. The caller holds w.writing.
 func (w *Writer) write(ctx context.Context) error {
-	w.mu.Lock()
-	set := w.set
-	w.mu.Unlock()
-	if set == nil {
-		return nil
-	}
-	stored := &admissionv1alpha1.AdmissionRules{}
-	err := w.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored)
-	missing := apierrors.IsNotFound(err)
-	if err != nil && !missing {
-		return w.done(nil, nil, explain(err))
-	}
-	// A successor writes the object after it has taken the lease. So it has not written the version that was read, or the
-	// lease tells, which is read after that.
-	if w.Lease != nil {
-		if err := w.Lease.Held(ctx, w.Client); err != nil {
+	return leader.Retry(func() error {
+		w.mu.Lock()
+		set := w.set
+		w.mu.Unlock()
+		if set == nil {
+			return nil
+		}
+		stored := &admissionv1alpha1.AdmissionRules{}
+		err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored))
+		if err != nil {
 			return w.done(nil, nil, err)
 		}
-	}
-	if w.Observe != nil {
-		w.Observe(stored)
-	}
-	object, left := set.ForAdmission(stored)
-	switch {
-	case missing:
-		err = w.Client.Create(ctx, object)
-	case !equality.Semantic.DeepEqual(stored, object):
-		err = w.Client.Update(ctx, object) // of the version that was read
-	}
-	if err != nil {
-		return w.done(nil, nil, explain(err))
-	}
-	return w.done(object.Rules, left, nil)
+		if w.Observe != nil {
+			w.Observe(stored)
+		}
+		object, left := set.ForAdmission(stored)
+		if !equality.Semantic.DeepEqual(stored, object) {
+			err = w.Lease.Write(ctx, w.Client, object)
+		}
+		return w.done(object.Rules, left, err)
+	})
 }
 
 // done remembers what is stored, or the error.
 func (w *Writer) done(rules []admissionv1alpha1.AdmissionRule, left []string, err error) error {
+	err = explain(err)
 	w.mu.Lock()
 	stored, before, problem := w.stored, w.left, w.problem
 	switch {
 	case err == nil:
 		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), ""
 		w.ahead = w.changes(w.set)
-	case changed(err) || errors.Is(err, errDeposed):
-	default:
+	case leader.Lasts(err):
 		w.problem = err.Error()
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			w.stored = byUID(nil)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 
 	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -46,6 +46,8 @@ type Keeper struct {
 	Nodes client.Reader
 	// Live reads and writes past the cache.
 	Live client.Client
+	// Lease is what a leader holds. It is nil without an election.
+	Lease *leader.Lease
 	// Rules returns the rules in force, or nil before there are any.
 	Rules func() *ruleset.Set
 	// Policy is the name of the admission policy and of its binding.
@@ -99,25 +101,21 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	k.passed = now
 	wanted := slices.ContainsFunc(rules.All(), guard.KeepsEndpoints)
-	stored := k.stored()
-	if !wanted && stored != nil && len(stored.Rules) == 0 {
+	if stored := k.stored(); !wanted && stored != nil && len(stored.Rules) == 0 {
 		k.wanted = false
 		return reconcile.Result{}, nil
 	}
-	if now.Sub(k.looked) >= inspect || stored == nil || !k.wanted {
-		if err := k.look(ctx, wanted); err != nil {
-			return reconcile.Result{}, err
+	var next time.Time
+	err := leader.Retry(func() (err error) {
+		if now.Sub(k.looked) >= inspect || k.stored() == nil || !k.wanted {
+			if err := k.look(ctx, wanted); err != nil {
+				return err
+			}
+			k.looked, k.wanted = now, wanted
 		}
-		k.looked, k.wanted = now, wanted
-	}
-	if stored = k.stored(); stored == nil {
-		return reconcile.Result{RequeueAfter: inspect}, nil
-	}
-	nodes := &corev1.NodeList{}
-	if err := k.Nodes.List(ctx, nodes); err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing nodes: %w", err)
-	}
-	next, err := k.pass(ctx, rules, stored, nodes)
+		next, err = k.pass(ctx, rules)
+		return err
+	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -219,8 +217,14 @@ func (k *Keeper) Kept(rule *ruleset.Rule) int {
 }
 
 // pass plans the next states, writes them, and enqueues the nodes whose pods are to be marked.
-func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set, stored *endpointsv1alpha1.KeptEndpoints,
-	list *corev1.NodeList) (next time.Time, err error) {
+func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, err error) {
+	stored, list := k.stored(), &corev1.NodeList{}
+	if stored == nil {
+		return next, nil
+	}
+	if err := k.Nodes.List(ctx, list); err != nil {
+		return next, fmt.Errorf("listing nodes: %w", err)
+	}
 	nodes := make([]*corev1.Node, len(list.Items))
 	for i := range list.Items {
 		nodes[i] = &list.Items[i]
@@ -271,40 +275,14 @@ func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 	}
 	object := stored.DeepCopy()
 	object.Rules = rules
-	var err error
-	if object.ResourceVersion == "" {
-		err = k.Live.Create(ctx, object)
-	} else {
-		err = k.Live.Update(ctx, object) // of the version that was read
+	err := k.failed(writing, "writing the kept endpoints", k.Lease.Write(ctx, k.Live, object))
+	if err != nil {
+		object = nil // read it again
 	}
 	k.mu.Lock()
 	k.object = object
-	if err != nil {
-		k.object = nil // read it again
-	}
 	k.mu.Unlock()
-	switch {
-	case err == nil:
-		k.setProblem(writing, "")
-		return object, nil
-	case refused(err):
-		k.setProblem(writing, err.Error())
-	}
-	return nil, fmt.Errorf("writing the kept endpoints: %w", err)
-}
-
-// refused reports whether an error of the API server may last. It gives no reason if the object is too large for etcd.
-func refused(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return meta.IsNoMatchError(err)
-	}
-	switch status.Status().Code {
-	case http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests, http.StatusServiceUnavailable,
-		http.StatusGatewayTimeout: // written or deleted by another process, or the next try may succeed
-		return false
-	}
-	return true
+	return object, err
 }
 
 // leases reads the leases of all nodes at most once.
@@ -347,13 +325,13 @@ func (k *Keeper) listLeases(ctx context.Context, opts ...client.ListOption) (*co
 	return list, k.failed(leasing, "listing the leases of nodes", err)
 }
 
-// failed returns an error, and remembers the problem if that is a missing permission.
+// failed returns an error, and remembers the problem if the error may last, as a missing permission does.
 func (k *Keeper) failed(what, doing string, err error) error {
 	switch {
 	case err == nil:
 		k.setProblem(what, "")
 		return nil
-	case apierrors.IsForbidden(err):
+	case leader.Lasts(err):
 		first, _, _ := strings.Cut(err.Error(), "\n") // of many pods
 		k.setProblem(what, doing+": "+first)
 	}

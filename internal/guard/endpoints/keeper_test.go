@@ -25,6 +25,7 @@ import (
 
 	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
@@ -315,14 +316,32 @@ func TestKeeper(t *testing.T) {
 	explains("get *v1.MutatingAdmissionPolicy")
 	s.refused = func(string) error { return nil }
 
-	// Another process has written: the pass fails, and the next one reads again.
+	// Another client has edited the object: it is read again.
 	object := &endpointsv1alpha1.KeptEndpoints{}
-	cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
+	read := func() {
+		t.Helper()
+		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
+	}
+	read()
 	object.Labels = map[string]string{"changed": "true"}
 	cluster.Must(t, server.Client.Update(ctx, object))
-	if _, err := s.pass(20); !apierrors.IsConflict(err) {
-		t.Errorf("the error is %v, want a conflict", err)
+	armed := object.Rules[0].ArmedUntil
+	s.passes(16)
+	if read(); !armed.Before(&object.Rules[0].ArmedUntil) {
+		t.Errorf("the object is armed until %s, as before", armed)
 	}
+
+	// A process that leads no longer writes nothing.
+	armed, s.Lease = object.Rules[0].ArmedUntil, &leader.Lease{
+		ObjectKey: client.ObjectKey{Namespace: "default", Name: "leader"}, Labels: map[string]string{"process": "former"}}
+	if _, err := s.pass(16); err == nil {
+		t.Error("a former leader writes")
+	}
+	explains("")
+	if read(); !armed.Equal(&object.Rules[0].ArmedUntil) {
+		t.Errorf("a former leader has written: armed until %s, and not %s", object.Rules[0].ArmedUntil, armed)
+	}
+	s.Lease = nil
 	s.passes(1)
 
 	// The rule is gone: its nodes leave the object when their pods are marked.
