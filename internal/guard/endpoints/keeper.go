@@ -311,7 +311,14 @@ func (k *Keeper) leases(ctx context.Context) *leases {
 		if err != nil {
 			return nil, err
 		}
-		now, out := k.Clock.Now(), make(map[string]guard.Lease, len(list.Items))
+		// By the same clock as the leases: if the operator's clock were ahead, all leases would look old.
+		now, err := k.Lease.Renewed(ctx, k.Live)
+		if err != nil {
+			return nil, err
+		} else if now.IsZero() {
+			now = k.Clock.Now()
+		}
+		out := make(map[string]guard.Lease, len(list.Items))
 		for i := range list.Items {
 			out[list.Items[i].Name] = says(&list.Items[i], now)
 		}
@@ -341,12 +348,7 @@ func (k *Keeper) failed(what, doing string, err error) error {
 // says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of
 // the last write counts, if it is there, since the time in the lease is by the node's clock.
 func says(lease *coordinationv1.Lease, now time.Time) guard.Lease {
-	var renewed time.Time
-	for i := range lease.ManagedFields {
-		if at := lease.ManagedFields[i].Time; at != nil && at.After(renewed) {
-			renewed = at.Time
-		}
-	}
+	renewed := leader.Written(lease)
 	if at := lease.Spec.RenewTime; renewed.IsZero() && at != nil {
 		renewed = at.Time
 	}
