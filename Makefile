@@ -248,9 +248,10 @@ manifests: ## Generate the CRD and the operator's role from the markers in the c
 	cp config/endpoint-policy/nodegate.io_keptendpoints.yaml charts/nodegate/files/
 
 .PHONY: generate
-generate: ## Generate the code of the API, and the chart's README from its values.
+generate: ## Generate the code of the API, the chart's README from its values, and the tables of the bench.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	$(HELM_DOCS) --chart-search-root=charts --sort-values-order=file --skip-version-footer --log-level=warn
+	$(GO) run ./test/bench/page docs/performance.md docs/bench/*.json
 
 .PHONY: fmt
 fmt: ## Format the code.

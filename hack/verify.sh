@@ -13,7 +13,7 @@ fault() {
 
 # generated lists the files that "make generate manifests" writes; "$@" goes to git ls-files.
 generated() {
-	git ls-files "$@" -- config/crd/bases config/rbac/role.yaml config/components/webhooks/role.yaml charts/nodegate/crds charts/nodegate/files charts/nodegate/policies charts/nodegate/README.md 'api/**/zz_generated.*' | LC_ALL=C sort -u
+	git ls-files "$@" -- config/crd/bases config/rbac/role.yaml config/components/webhooks/role.yaml charts/nodegate/crds charts/nodegate/files charts/nodegate/policies charts/nodegate/README.md docs/performance.md 'docs/performance-*.svg' 'api/**/zz_generated.*' | LC_ALL=C sort -u
 }
 
 # sums are the contents of the generated files, whether committed yet or not: what counts is that generating changes
@@ -28,7 +28,7 @@ verify_generated() {
 	before=$(sums)
 	"$MAKE" --no-print-directory generate manifests
 	if [ "$before" != "$(sums)" ]; then
-		git --no-pager diff --stat -- config charts api
+		git --no-pager diff --stat -- config charts api docs
 		fault "generated files were out of date: commit what \"make generate manifests\" has just written"
 	fi
 	untracked=$(generated --others --exclude-standard)

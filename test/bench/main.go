@@ -130,8 +130,8 @@ func run(o *options) (err error) {
 
 // result returns what --json writes.
 func (o *options) result(ctx context.Context, lines []measure.Line) *measure.Run {
-	return &measure.Run{Commit: measure.Commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules, Rounds: o.rounds,
-		Evidence: o.evidence, Lines: lines}
+	return &measure.Run{Commit: measure.Commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules,
+		Rounds: o.rounds, Evidence: o.evidence, Lines: lines}
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is

@@ -100,8 +100,8 @@ func (r *results) ratio(phase int, floor string, get func(*measurement) float64)
 }
 
 func (r *results) ratios(phase int, floor string) measure.Ratios {
-	return measure.Ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99), CPU: r.ratio(phase, floor, cpu),
-		ControlPlane: r.ratio(phase, floor, controlPlane)}
+	return measure.Ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99),
+		CPU: r.ratio(phase, floor, cpu), ControlPlane: r.ratio(phase, floor, controlPlane)}
 }
 
 func table(run *measure.Run) string {

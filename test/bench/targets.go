@@ -17,10 +17,6 @@ import (
 )
 
 const (
-	// The operator may take so much at most, as a multiple of what the equal floor takes.
-	maxWall, maxP99, maxHeartbeat = 1.2, 1.25, 1.2
-	// maxWallOne and maxP99One are those with one rule.
-	maxWallOne, maxP99One = 1.1, 1.15
 	// maxStart is the time from the start until the first patch is seen.
 	maxStart = 10 * time.Second
 	// maxRuleBytes is what a rule's JSON must stay under.
@@ -33,14 +29,11 @@ const (
 )
 
 func (r *results) targets() []measure.Target {
-	mostWall, mostP99 := maxWall, maxP99
-	if r.rules == 1 {
-		mostWall, mostP99 = maxWallOne, maxP99One
-	}
+	most := measure.MostOf(r.rules)
 	out := []measure.Target{
-		r.timed("wall time", mostWall, wall, changing...),
-		r.timed("p99", mostP99, p99, changing...),
-		r.timed("CPU for heartbeats", maxHeartbeat, cpu, beating),
+		r.timed("wall time", most.Wall, wall, changing...),
+		r.timed("p99", most.P99, p99, changing...),
+		r.timed("CPU for heartbeats", most.Heartbeats, cpu, beating),
 	}
 	out = append(out, r.memory()...)
 	return append(out, r.nodePatches(), r.events(), r.statusWrites(), r.heartbeatRequests(), r.restarts(), r.ruleSize(),

@@ -28,8 +28,8 @@ func (o *options) result(all results) *measure.Run {
 
 // report prints a table for each kind of request, and which targets are reached.
 func (o *options) report(w io.Writer, run *measure.Run) error {
-	fmt.Fprintf(w, "\n%d requests of each kind by %d clients, medians of %d rounds; %s, %.1f s of CPU stolen\n", o.requests,
-		o.clients, o.rounds, run.Machine, run.Stolen)
+	fmt.Fprintf(w, "\n%d requests of each kind by %d clients, medians of %d rounds; %s, %.1f s of CPU stolen\n",
+		o.requests, o.clients, o.rounds, run.Machine, run.Stolen)
 	kind := ""
 	for _, r := range run.Requests {
 		if r.Kind != kind {

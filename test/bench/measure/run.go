@@ -78,3 +78,14 @@ type Line struct {
 
 // Ratios compare the operator with a floor.
 type Ratios struct{ Wall, P99, CPU, ControlPlane Ratio }
+
+// Most is what the operator may take, as multiples of what the equal floor takes.
+type Most struct{ Wall, P99, Heartbeats float64 }
+
+// MostOf returns what the operator may take under so many rules.
+func MostOf(rules int) Most {
+	if rules == 1 {
+		return Most{Wall: 1.1, P99: 1.15, Heartbeats: 1.2}
+	}
+	return Most{Wall: 1.2, P99: 1.25, Heartbeats: 1.2}
+}

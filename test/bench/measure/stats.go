@@ -82,6 +82,17 @@ func (r Ratio) Compare(most float64) (reached, undecided bool) {
 	return r.High <= most, false
 }
 
+// Judged returns the ratio, and whether it is at most as great as it may be.
+func (r Ratio) Judged(most float64) string {
+	switch reached, undecided := r.Compare(most); {
+	case undecided:
+		return r.String() + ", undecided"
+	case reached:
+		return r.String()
+	}
+	return "**" + r.String() + ", missed**"
+}
+
 // String returns the median and, after several rounds, its bounds in parentheses.
 func (r Ratio) String() string {
 	switch {

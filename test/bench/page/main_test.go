@@ -61,7 +61,8 @@ func TestTheTablesAreFilled(t *testing.T) {
 	for _, want := range []string{
 		"a\n<!-- begin sizes -->\n\n| Nodes", "\n<!-- end sizes -->\nb\n",
 		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 3.0 s | 200, 100 a second | 0.0 s | 20m | c1 |\n",
-		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, commit c2. The operator used 60 MiB, and the equal floor 50 MiB.",
+		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, commit c2. The operator used 60 MiB, and the equal " +
+			"floor 50 MiB. Targets: wall time 1.20, p99 1.25, CPU of heartbeats 1.20.",
 		"| all evidence turns good | 2.0 s, 0 ms | 0.0 s | 0.30 (0.20-0.40) |",
 		"| | heartbeat | creation |\n|---|---|---|\n| nothing | 2.0, 1.00; 5, 9 | 0.0, -; 0, 0 |\n" +
 			"| policy, 1 rule | 2.5, 0.30 (0.20-0.40); 6, 20 | 0.0, -; 0, 30 |\n\n| | binding |\n|---|---|\n",
