@@ -52,7 +52,8 @@ func TestHTTP(t *testing.T) {
 		{"a redirect is not followed", v1alpha1.HTTPGetAction{Path: "/redirect"}, Fail("HTTP status 302")},
 		{"expected statuses", v1alpha1.HTTPGetAction{Path: "/redirect", ExpectedStatuses: []string{"200", "3xx"}}, Pass()},
 		{"headers, Host among them, and a query", v1alpha1.HTTPGetAction{Path: "/header?verbose=1",
-			HTTPHeaders: []v1alpha1.HTTPHeader{{Name: "x-token", Value: "a b"}, {Name: "Host", Value: "router.example"}}}, Pass()},
+			HTTPHeaders: []v1alpha1.HTTPHeader{
+				{Name: "x-token", Value: "a b"}, {Name: "Host", Value: "router.example"}}}, Pass()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.action.Port = port

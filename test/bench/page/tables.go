@@ -48,7 +48,8 @@ func sizes(runs []*measure.Run) string {
 		one, all := line(run, operator+"heartbeats, and 10 changes a second"), line(run, operator+"all evidence turns good")
 		requests := all.Patches + all.Refused + all.Events + all.StatusWrites + all.Other
 		fmt.Fprintf(b, "| %d x %d | %.0f MiB | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.1f s | %.0f, %.0f a second | "+
-			"%.1f s | %.0fm | %s |\n", run.Nodes, run.Rules, greatest(run, operator), line(run, "standby: all nodes listed again").PeakMiB,
+			"%.1f s | %.0fm | %s |\n", run.Nodes, run.Rules, greatest(run, operator),
+			line(run, "standby: all nodes listed again").PeakMiB,
 			one.P50*1000, one.P99*1000, all.Wall, all.CPU, requests, requests/max(all.Wall, 1e-3),
 			line(run, operator+"restart, then one change").Wall, line(run, operator+"heartbeats only").CPU*1000/20, run.Commit)
 	}
@@ -84,8 +85,8 @@ func results(runs []*measure.Run, evidence string) string {
 				wall, p99 = l.Equal.Wall.Judged(most.Wall), l.Equal.P99.Judged(most.P99)
 			}
 			fmt.Fprintf(b, "| %s | %.1f s, %.0f ms | %.1f s | %s | %s | %s | %s | %s | %s | %.0f | %.0f | %.0f |\n",
-				phase, l.Wall, l.P99*1000, l.CPU, wall, p99, cpu, l.Lean.Wall, l.Lean.P99, l.Equal.ControlPlane, l.Patches, l.Events,
-				l.StatusWrites)
+				phase, l.Wall, l.P99*1000, l.CPU, wall, p99, cpu, l.Lean.Wall, l.Lean.P99, l.Equal.ControlPlane, l.Patches,
+				l.Events, l.StatusWrites)
 		}
 		all = append(all, b.String())
 	}
