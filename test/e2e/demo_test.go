@@ -37,7 +37,7 @@ func TestDemo(t *testing.T) {
 				"Open this address, which works once: http://127.0.0.1:",
 				"10 nodes: CNI not ready, held, 0 pods",
 				"CNI up, open, 3 pods", "The CNI of node-", "What you saw",
-				"export KUBECONFIG=", "kubectl get nodereadinessrules",
+				"export KUBECONFIG=", "kubectl nodegate status", "kubectl get nodereadinessrule ",
 				"late-2: CNI not reported, held, 0 pods", "late-2: CNI up, open, 3 pods",
 			},
 		},

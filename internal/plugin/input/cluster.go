@@ -81,7 +81,8 @@ func Scheme() *runtime.Scheme {
 
 // findGroup chooses the API group in which the installation in the cluster serves rules, and reports whether it is
 // known. The installation has recorded it in AdmissionRules, and the operator's deployment has it. If neither tells, it
-// is the only group that the cluster serves, which may be another controller's, or the default.
+// is the only group that the cluster serves, which may be another controller's, or the default. A
+// user who may not look gets the default.
 func findGroup(ctx context.Context, config *rest.Config) (known bool, err error) {
 	if deadline, ok := ctx.Deadline(); ok { // discovery has no context
 		config = rest.CopyConfig(config)
@@ -124,7 +125,7 @@ func findGroup(ctx context.Context, config *rest.Config) (known bool, err error)
 		switch _, err := discovered.ServerResourcesForGroupVersion(version.String()); {
 		case err == nil:
 			served = append(served, group)
-		case !apierrors.IsNotFound(err):
+		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
 			return false, err
 		}
 	}
