@@ -23,6 +23,14 @@ import (
 var format = []string{"internal/nodeview/record.go", "internal/nodeview/codec.go", "internal/gate/record.go",
 	"internal/gate/codec.go"}
 
+// withoutPrevious are commits that no operator of an earlier commit works beside, and the texts that they added. No
+// release is that old.
+var withoutPrevious = []struct{ text, file string }{
+	{"RecordAnnotationPrefix = Domain", "api/v1alpha1/names.go"}, // records are under nodegate.io
+	{"json:\"minHoldSeconds", "api/v1alpha1"},                    // fields have other names
+	{"json:\"record\"", "api/admission/v1alpha1"},                // AdmissionRules must have the records' texts
+}
+
 // buildPrevious builds the operator of the commit before the last change of the records' format, from an archive beside
 // this checkout. Once there is a release, it is the last one.
 func buildPrevious(t *testing.T) string {
@@ -35,15 +43,18 @@ func buildPrevious(t *testing.T) string {
 	if err != nil || len(changed) == 0 {
 		needs.Missing(t, "the history of git")
 	}
-	previous := strings.TrimSpace(string(changed))
-	// The commit that moved the records to the domain nodegate.io has no previous version: no release wrote others.
-	moved, err := exec.CommandContext(t.Context(), git, append(inRoot, "log", "-1", "--format=%H",
-		"-S", "RecordAnnotationPrefix = Domain", "--", "api/v1alpha1/names.go")...).Output()
-	if err != nil {
-		needs.Missing(t, "the history of git")
-	}
-	if previous != strings.TrimSpace(string(moved)) {
-		previous += "~1"
+	previous := strings.TrimSpace(string(changed)) + "~1"
+	for _, without := range withoutPrevious {
+		commit, err := exec.CommandContext(t.Context(), git, append(inRoot, "log", "-1", "--format=%H", "-S", without.text,
+			"--", without.file)...).Output()
+		at := strings.TrimSpace(string(commit))
+		if err != nil || at == "" {
+			needs.Missing(t, "the history of git")
+		}
+		isOlder := append(inRoot, "merge-base", "--is-ancestor", at, previous)
+		if exec.CommandContext(t.Context(), git, isOlder...).Run() != nil {
+			previous = at
+		}
 	}
 	source, err := exec.CommandContext(t.Context(), git, append(inRoot, "archive", previous)...).Output()
 	if err != nil {
