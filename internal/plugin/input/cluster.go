@@ -115,19 +115,9 @@ func findGroup(ctx context.Context, config *rest.Config) (known bool, err error)
 		}
 		return true, v1alpha1.Serve(name)
 	}
-	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	served, err := servedGroups(config)
 	if err != nil {
 		return false, err
-	}
-	var served []string
-	for _, group := range v1alpha1.GroupNames() {
-		version := schema.GroupVersion{Group: group, Version: v1alpha1.Version}
-		switch _, err := discovered.ServerResourcesForGroupVersion(version.String()); {
-		case err == nil:
-			served = append(served, group)
-		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-			return false, err
-		}
 	}
 	switch len(served) {
 	case 0:
@@ -137,6 +127,24 @@ func findGroup(ctx context.Context, config *rest.Config) (known bool, err error)
 	}
 	return false, fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the "+
 		"operator's Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
+}
+
+// servedGroups returns the API groups of rules that the cluster serves, as far as the user may ask.
+func servedGroups(config *rest.Config) (served []string, err error) {
+	discovered, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range v1alpha1.GroupNames() {
+		version := schema.GroupVersion{Group: group, Version: v1alpha1.Version}
+		switch _, err := discovered.ServerResourcesForGroupVersion(version.String()); {
+		case err == nil:
+			served = append(served, group)
+		case !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
+			return nil, err
+		}
+	}
+	return served, nil
 }
 
 // failing is a transport for requests to a server that cannot be reached.
