@@ -268,9 +268,16 @@ func (g *generator) join() {
 	g.Nodes, g.starts = append(g.Nodes, node.Name), append(g.starts, s)
 }
 
-// starting is a check: node i has the taint of its start.
+// starting is a check: node i has the taint of its start. Another with the same key and another effect is not enough:
+// the controller of DaemonSets would create pods that tolerate only that one, and no scheduler would bind them.
 func (g *generator) starting(i int) func() error {
-	return g.Tainted(g.Nodes[i], g.starts[i].taint.Key, true)
+	return func() error {
+		node, want := g.Node(g.Nodes[i]), g.starts[i].taint
+		if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&want) }) {
+			return fmt.Errorf("node %s has taints %v, and not %s", node.Name, node.Spec.Taints, want.ToString())
+		}
+		return nil
+	}
 }
 
 // started ends the start of node i.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,22 +118,38 @@ func watchTaints(t *testing.T, key string) (changes func() []string) {
 	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	cluster.Must(t, err)
 	t.Cleanup(w.Stop)
+	var mu sync.Mutex
 	var seen []string
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		for e := range w.ResultChan() {
 			n, ok := e.Object.(*corev1.Node)
-			if !ok || had[n.Name] == cluster.HasTaint(n, key) {
+			if !ok {
 				continue
 			}
-			had[n.Name] = !had[n.Name]
-			seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[had[n.Name]])
+			mu.Lock()
+			if had[n.Name] != cluster.HasTaint(n, key) {
+				had[n.Name] = !had[n.Name]
+				seen = append(seen, n.Name+map[bool]string{true: " is held", false: " is released"}[had[n.Name]])
+			}
+			mu.Unlock()
 		}
 	}()
 	return func() []string {
+		now, err := nodes.List(t.Context(), metav1.ListOptions{})
+		cluster.Must(t, err)
+		eventually(t, "the watch has seen what the nodes are now", func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range now.Items {
+				if n := &now.Items[i]; had[n.Name] != cluster.HasTaint(n, key) {
+					return fmt.Errorf("node %s has taints %v", n.Name, n.Spec.Taints)
+				}
+			}
+			return nil
+		})
 		w.Stop()
-		<-done
+		mu.Lock()
+		defer mu.Unlock()
 		return seen
 	}
 }
