@@ -26,3 +26,13 @@ func TestThePictureOfTheDemoMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestTheReadmeNamesItsTwoCommands: on a fresh machine they do all that a developer needs.
+func TestTheReadmeNamesItsTwoCommands(t *testing.T) {
+	readme := string(read(t, "README.md"))
+	for _, command := range []string{"make demo", "make test"} {
+		if !strings.Contains(readme, command) {
+			t.Errorf("the README does not name %q", command)
+		}
+	}
+}
