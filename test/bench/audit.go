@@ -62,9 +62,10 @@ type requests struct {
 }
 
 // periodic reports whether a replica sends the request from time to time, idle or not: every ten seconds it looks for
-// other controllers, and every five it reads the version of the API server's data.
+// other controllers, every five it reads the version of the API server's data, and every thirty the rules of admission.
 func periodic(what, uri string) bool {
-	return what == "list leases" || what == "list nodes" && strings.HasSuffix(uri, "?limit=1")
+	return what == "list leases" || what == "get admissionrules" ||
+		what == "list nodes" && strings.HasSuffix(uri, "?limit=1")
 }
 
 // count adds a request.

@@ -39,6 +39,7 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 		line("me", "patch", "nodereadinessrules", "", "r", 200, 2) +
 		line("me", "get", "nodes", "", "a", 200, 2) +
 		line("me", "list", "leases", "", "", 200, 2) + // not counted
+		line("me", "get", "admissionrules", "", "nodegate", 200, 2) + // nor
 		strings.Replace(line("me", "list", "nodes", "", "", 200, 2), "{",
 			`{"requestURI":"/api/v1/nodes?limit=1",`, 1) + // nor
 		line("me", "watch", "nodes", "", "", 200, 2)
