@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,9 +50,9 @@ func (l *Lease) held(ctx context.Context, api client.Reader) error {
 	if l == nil {
 		return nil
 	}
-	lease, err := l.read(ctx, api)
-	if err != nil {
-		return err
+	lease := &coordinationv1.Lease{}
+	if err := client.IgnoreNotFound(api.Get(ctx, l.ObjectKey, lease)); err != nil {
+		return fmt.Errorf("reading the lease: %w", err)
 	}
 	for key, value := range l.Labels {
 		if lease.Labels[key] != value || ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
@@ -61,33 +60,6 @@ func (l *Lease) held(ctx context.Context, api client.Reader) error {
 		}
 	}
 	return nil
-}
-
-func (l *Lease) read(ctx context.Context, api client.Reader) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{}
-	if err := client.IgnoreNotFound(api.Get(ctx, l.ObjectKey, lease)); err != nil {
-		return lease, fmt.Errorf("reading the lease: %w", err)
-	}
-	return lease, nil
-}
-
-// Renewed returns when the lease was renewed, by the API server's clock: a few seconds ago. Zero means not known.
-func (l *Lease) Renewed(ctx context.Context, api client.Reader) (time.Time, error) {
-	if l == nil {
-		return time.Time{}, nil
-	}
-	lease, err := l.read(ctx, api)
-	return Written(lease), err
-}
-
-// Written returns when an object was written last, by the API server's clock. Zero means not known.
-func Written(object client.Object) (at time.Time) {
-	for _, m := range object.GetManagedFields() {
-		if m.Time != nil && m.Time.After(at) {
-			at = m.Time.Time
-		}
-	}
-	return at
 }
 
 // Retry reads and writes an object again if another client has changed or deleted it meanwhile.

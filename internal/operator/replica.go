@@ -6,6 +6,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -44,8 +45,9 @@ type Environment struct {
 	Informers sources.Informers
 	// Recorder records events.
 	Recorder events.EventRecorder
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Clock tells the time. ServerTime tells it by the API server's clock.
+	Clock      clock.PassiveClock
+	ServerTime func() time.Time
 	// After runs a function later, never before After has returned.
 	After watch.After
 	// Admission returns the engine that taints nodes at admission.
@@ -197,7 +199,7 @@ func (r *Replica) addEndpoints(o *Options) {
 	env := r.env
 	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Live, Lease: o.Lease, Rules: r.NodeRules.InForce,
 		Policy: o.Webhooks.EndpointPolicy, Recorder: env.Recorder, Changed: r.StatusQueue.Add, Clock: env.Clock,
-		Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
+		ServerTime: env.ServerTime, Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
 	setRules := r.NodeRules.SetRules
 	r.NodeRules.SetRules = func(ctx context.Context, set *ruleset.Set) ([]string, error) {
 		defer r.Endpoints.Look()

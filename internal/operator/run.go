@@ -47,6 +47,7 @@ import (
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/serverclock"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -120,8 +121,9 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("creating a client for evidence: %w", err)
 	}
+	server := &serverclock.Clock{Own: clock.RealClock{}}
 	live, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		HTTPClient: server.Client(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return fmt.Errorf("creating a client without a cache: %w", err)
@@ -133,7 +135,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	env := &Environment{
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: live,
 		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
-		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
+		ServerTime: server.Now, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
 		AdmissionRules: &admissionrules.Writer{Client: live, Lease: o.Lease},
 	}
 	r, err := New(ctx, env, o)

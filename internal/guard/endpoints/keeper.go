@@ -59,8 +59,10 @@ type Keeper struct {
 	// Look enqueues a pass. Mark enqueues nodes whose pods are to be marked, for Pods.
 	Look func()
 	Mark func(nodes ...string)
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Clock tells the time for what waits. ServerTime tells it by the API server's clock: what the admission policy and
+	// the node controller compare with the operator's times, and the ages of leases, are by that.
+	Clock      clock.PassiveClock
+	ServerTime func() time.Time
 
 	// These are used by passes only: the last pass, the last look, whether a rule needed the policy then, and whether
 	// there is no policy.
@@ -121,7 +123,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	wait := inspect
 	if !next.IsZero() {
-		wait = min(wait, max(next.Sub(k.Clock.Now()), least))
+		wait = min(wait, max(next.Sub(k.ServerTime()), least))
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
@@ -241,12 +243,14 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 			order = append(order, rule.UID)
 		}
 	}
-	leases := k.leases(ctx)
+	// The time is from before the list of leases: if the list takes long, they look too young, and lost nodes wait.
+	now := k.ServerTime()
+	leases := k.leases(ctx, now)
 	var all []endpointsv1alpha1.EndpointRule
 	plans := map[types.UID]guard.EndpointsPlan{}
 	for _, uid := range order {
 		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
-			Now: k.Clock.Now(), Leases: func() map[string]guard.Lease { return leases.get(&err) }}
+			Now: now, Leases: func() map[string]guard.Lease { return leases.get(&err) }}
 		if k.gone && in.Rule != nil && !in.Rule.Inert() {
 			in.Rule = nil // the policy keeps nothing: end what it has kept
 		}
@@ -303,20 +307,13 @@ func (l *leases) get(out *error) map[string]guard.Lease {
 	return l.nodes
 }
 
-// leases returns what the leases of nodes say, when that is needed: a watch of all leases would bring a
+// leases returns what the leases of nodes say at a time, when that is needed: a watch of all leases would bring a
 // thousand changes in a second from ten thousand nodes.
-func (k *Keeper) leases(ctx context.Context) *leases {
+func (k *Keeper) leases(ctx context.Context, now time.Time) *leases {
 	return &leases{read: func() (map[string]guard.Lease, error) {
 		list, err := k.listLeases(ctx)
 		if err != nil {
 			return nil, err
-		}
-		// By the same clock as the leases: if the operator's clock were ahead, all leases would look old.
-		now, err := k.Lease.Renewed(ctx, k.Live)
-		if err != nil {
-			return nil, err
-		} else if now.IsZero() {
-			now = k.Clock.Now()
 		}
 		out := make(map[string]guard.Lease, len(list.Items))
 		for i := range list.Items {
@@ -348,7 +345,12 @@ func (k *Keeper) failed(what, doing string, err error) error {
 // says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of
 // the last write counts, if it is there, since the time in the lease is by the node's clock.
 func says(lease *coordinationv1.Lease, now time.Time) guard.Lease {
-	renewed := leader.Written(lease)
+	var renewed time.Time
+	for _, m := range lease.ManagedFields {
+		if m.Time != nil && m.Time.After(renewed) {
+			renewed = m.Time.Time
+		}
+	}
 	if at := lease.Spec.RenewTime; renewed.IsZero() && at != nil {
 		renewed = at.Time
 	}

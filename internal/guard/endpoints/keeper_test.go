@@ -51,7 +51,7 @@ func newScene(t *testing.T, server *cluster.Cluster) *scene {
 	s.rules(build.MakeRule("link").UID("u-link").Created(time.Now()).Selector("link", "true").Condition("Ready").
 		EvictionGuard(600).Endpoints(50, 60))
 	s.Keeper = &Keeper{Nodes: server.Client, Rules: func() *ruleset.Set { return s.set }, Policy: "nodegate-endpoints",
-		Recorder: s.recorder, Clock: s.clock, Look: func() {}, Mark: func(nodes ...string) { s.marking = nodes },
+		Recorder: s.recorder, Clock: s.clock, ServerTime: s.clock.Now, Look: func() {}, Mark: func(nodes ...string) { s.marking = nodes },
 		Changed: func(rules ...string) { s.changed = append(s.changed, rules...) },
 		Live: interceptor.NewClient(server.Client, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
@@ -237,15 +237,31 @@ func TestKeeper(t *testing.T) {
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
 
 	// The operator's clock is an hour ahead. By the API server's clock, the node has just renewed its lease.
-	s.refused = func(string) error { return nil }
-	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("operator")}}
-	cluster.Must(t, server.Client.Create(ctx, own))
-	s.Lease = &leader.Lease{ObjectKey: client.ObjectKeyFromObject(own)}
+	object := &endpointsv1alpha1.KeptEndpoints{}
+	read := func() {
+		t.Helper()
+		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
+	}
+	s.refused, s.ServerTime = func(string) error { return nil }, time.Now
 	s.passes(1)
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
-	s.Lease = nil
+	if read(); object.Rules[0].ArmedUntil.After(time.Now().Add(time.Minute)) {
+		t.Errorf("by the operator's clock: armed until %s", object.Rules[0].ArmedUntil)
+	}
+	s.ServerTime = s.clock.Now
+
+	// The API server needs 25 s for the list. The other nodes renew their leases meanwhile.
+	soon := int32((s.clock.Since(time.Now()) + 10*time.Second) / time.Second * 4 / 3)
+	lease("b", soon)
+	lease("c", soon)
 	forbid("patch p")
+	refuse := s.refused
+	s.refused = func(verb string) error {
+		if verb == "list *v1.LeaseList" {
+			s.clock.SetTime(s.clock.Now().Add(25 * time.Second))
+		}
+		return refuse(verb)
+	}
 	if _, err := s.pass(1); err != nil {
 		t.Fatal(err)
 	}
@@ -327,11 +343,6 @@ func TestKeeper(t *testing.T) {
 	s.refused = func(string) error { return nil }
 
 	// Another client has edited the object: it is read again.
-	object := &endpointsv1alpha1.KeptEndpoints{}
-	read := func() {
-		t.Helper()
-		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
-	}
 	read()
 	object.Labels = map[string]string{"changed": "true"}
 	cluster.Must(t, server.Client.Update(ctx, object))
@@ -342,6 +353,9 @@ func TestKeeper(t *testing.T) {
 	}
 
 	// A process that leads no longer writes nothing.
+	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("operator")}}
+	cluster.Must(t, server.Client.Create(ctx, own))
 	armed, s.Lease = object.Rules[0].ArmedUntil, &leader.Lease{ObjectKey: client.ObjectKeyFromObject(own),
 		Labels: map[string]string{"process": "former"}}
 	if _, err := s.pass(16); err == nil {

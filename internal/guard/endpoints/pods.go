@@ -217,7 +217,7 @@ func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconci
 func (k *Keeper) mark(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID},
-		"status":   map[string]any{"conditions": []corev1.PodCondition{NotReady(k.Clock.Now())}},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{NotReady(k.ServerTime())}},
 	})
 	if err != nil {
 		return err

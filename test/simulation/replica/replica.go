@@ -164,8 +164,8 @@ func (r *Replica) Start() {
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
 		Cache: cached, Client: writer{reader: cached, replica: r},
 		Live: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
-		Recorder: silent{}, Clock: r, After: r.after, Admission: func() nodeadmission.Kind { return engine },
-		AdmissionRules: r.rules,
+		Recorder: silent{}, Clock: r, ServerTime: r.World.Now, After: r.after,
+		Admission: func() nodeadmission.Kind { return engine }, AdmissionRules: r.rules,
 	}, options)
 	utilruntime.Must(err)
 	r.operator.Admission.Changed = func(bool) { r.rules.Wake() }
