@@ -32,7 +32,8 @@ import (
 // pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
 // policy cannot count nodes. So the operator decides afterwards: it reads the leases of all nodes once, and in Ended it
 // marks the pods of the node not ready, as the node controller would have. It does that once: kubelet may report them
-// ready again. A node that the rule no longer selects leaves the object from Armed and Marked.
+// ready again. A node that the rule no longer selects leaves the object from Armed and Marked. A node for which the
+// object has no room does not enter it.
 
 const (
 	// EndpointsArmed is the state of a node whose pods would be kept ready.
@@ -71,6 +72,8 @@ type Endpoints struct {
 	// Done reports whether the pods of a node that has ended are marked, or kept by another rule.
 	Done func(node string) bool
 	Now  time.Time
+	// Room is what the object has for rules and nodes that it does not have yet.
+	Room *Room
 }
 
 // EndpointsPlan are the next states of a rule.
@@ -81,6 +84,8 @@ type EndpointsPlan struct {
 	// say how many.
 	Kept          []*corev1.Node
 	Silent, Total int
+	// Left is for how many nodes the object has no room.
+	Left int
 	// At is when the states change next if nothing else does. Zero means never.
 	At time.Time
 }
@@ -95,6 +100,8 @@ func PlanEndpoints(in *Endpoints) EndpointsPlan {
 	p := planner{Endpoints: in, arms: KeepsEndpoints(in.Rule)}
 	if in.Stored != nil {
 		p.before = in.Stored.Nodes
+	} else if p.arms {
+		p.full = !in.Room.addRule(in.Rule.Name)
 	}
 	next := &endpointsv1alpha1.EndpointRule{Nodes: map[string]string{}}
 	switch {
@@ -107,11 +114,16 @@ func PlanEndpoints(in *Endpoints) EndpointsPlan {
 		next.Name, next.UID, next.ArmedUntil = in.Stored.Name, in.Stored.UID, in.Stored.ArmedUntil
 	}
 	for _, node := range in.Nodes {
-		if state, in := p.state(node); in {
-			next.Nodes[node.Name] = state
+		state, in := p.state(node)
+		if !in {
+			continue
+		}
+		next.Nodes[node.Name] = state
+		if _, known := p.before[node.Name]; !known {
+			p.added++
 		}
 	}
-	if p.arms || len(next.Nodes) > 0 {
+	if p.arms && !p.full || len(next.Nodes) > 0 {
 		p.out.Next = next
 	}
 	return p.out
@@ -125,6 +137,8 @@ type planner struct {
 	out    EndpointsPlan
 
 	counted bool
+	added   int  // nodes that the object did not have
+	full    bool // the object has no room for the rule
 }
 
 // armedUntil returns until when the policy keeps pods without the operator. It is renewed each quarter of
@@ -154,6 +168,9 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 	ready, since := readySince(node, p.Now)
 	switch {
 	case !known && !selected:
+		return "", false
+	case !known && (p.full || !p.Room.addNode(node.Name, len(p.before)+p.added)):
+		p.out.Left++
 		return "", false
 	case ready:
 		return EndpointsArmed, selected || p.Rule != nil && p.Rule.Pending() // what is armed stays so

@@ -4,8 +4,10 @@
 package guard
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +65,8 @@ func TestEndpoints(t *testing.T) {
 		silent map[string]Lease
 		change func([]*corev1.Node)
 		done   bool
+		room   *Room
+		left   int
 		want   map[string]string // nil: the rule leaves the object
 		kept   int
 		at     int // 0: the next renewal
@@ -154,7 +158,19 @@ func TestEndpoints(t *testing.T) {
 			nodes: fleet(1, 40), want: states("", "Ended", "", ""), at: 39},
 		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1), want: states("Ended")},
 		"no endpoints":          {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
-		"what is none":          {before: states("nonsense", "", "", ""), nodes: fleet(1), want: states("Ended", "", "", "")},
+		"no room for one more node": {before: states("", "", ""), nodes: fleet(), room: &Room{bytes: sizeOfNode("n4") - 1},
+			left: 1, want: states("", "", "")},
+		"room for one more node": {before: states("", "", ""), nodes: fleet(), room: &Room{bytes: sizeOfNode("n4")},
+			want: armed},
+		"no room for a lost node": {before: map[string]string{"n2": "", "n3": "", "n4": ""}, nodes: fleet(1),
+			room: &Room{}, left: 1, want: map[string]string{"n2": "", "n3": "", "n4": ""}},
+		"what is in the object needs no more room": {before: armed, nodes: fleet(1), silent: quiet("n1", "n2"),
+			room: &Room{}, want: states(stamp(39), "", "", ""), kept: 1},
+		"no room for one more rule":   {nodes: fleet(1), room: &Room{bytes: maxEndpointsBytes}, left: 4},
+		"no room for the rule's name": {nodes: fleet(), room: &Room{rules: 1, bytes: 150}, left: 4},
+		"room for the rule and a node": {nodes: fleet()[:1],
+			room: &Room{rules: 1, bytes: sizeOfRule("link") + sizeOfNode("n1")}, want: states("")},
+		"what is none": {before: states("nonsense", "", "", ""), nodes: fleet(1), want: states("Ended", "", "", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := endpoints()
@@ -162,7 +178,7 @@ func TestEndpoints(t *testing.T) {
 				c.rule(r)
 			}
 			in := Endpoints{Rule: ruleset.Compile(r.Obj(), nil, at(-86400)), Nodes: c.nodes, Now: at(0),
-				Leases: func() map[string]Lease { return c.silent }, Done: func(string) bool { return c.done }}
+				Leases: func() map[string]Lease { return c.silent }, Done: func(string) bool { return c.done }, Room: c.room}
 			if c.before != nil {
 				in.Stored = &endpointsv1alpha1.EndpointRule{Name: "link", UID: "u-link", ArmedUntil: metav1.NewTime(at(40)),
 					Nodes: maps.Clone(c.before)}
@@ -184,8 +200,8 @@ func TestEndpoints(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if len(p.Kept) != c.kept {
-				t.Errorf("%d nodes begin to be kept, want %d", len(p.Kept), c.kept)
+			if len(p.Kept) != c.kept || p.Left != c.left {
+				t.Errorf("%d nodes begin to be kept, want %d; %d have no room, want %d", len(p.Kept), c.kept, p.Left, c.left)
 			}
 			if c.at == 0 && KeepsEndpoints(in.Rule) {
 				c.at = 10
@@ -209,5 +225,39 @@ func TestEndpointsAreArmedAgain(t *testing.T) {
 		if got := in.Stored.ArmedUntil; !got.Equal(&metav1.Time{Time: at(c.until)}) {
 			t.Errorf("at second %d: armed until %s, want %s", c.second, got, at(c.until))
 		}
+	}
+}
+
+// TestRoom: what is armed has room in an outage, in which the state of each node is a time.
+func TestRoom(t *testing.T) {
+	const etcd = 1536 << 10 // bytes of a request, of which the object is nearly all
+	object := &endpointsv1alpha1.KeptEndpoints{}
+	room := RoomIn(nil)
+	for i := 0; i == len(object.Rules); i++ {
+		rule := endpointsv1alpha1.EndpointRule{Name: fmt.Sprintf("rule-%d", i), UID: strings.Repeat("u", 36),
+			ArmedUntil: metav1.NewTime(at(0)), Nodes: map[string]string{}}
+		if !room.addRule(rule.Name) {
+			break
+		}
+		for n := 0; n == len(rule.Nodes); n++ {
+			if name := fmt.Sprintf("ip-10-0-%027d.eu-west-1", n); room.addNode(name, n) {
+				rule.Nodes[name] = stamp(0)
+			}
+		}
+		object.Rules = append(object.Rules, rule)
+	}
+	entries := 0
+	for i := range object.Rules {
+		entries += len(object.Rules[i].Nodes)
+	}
+	data, err := json.Marshal(object)
+	if err != nil || len(data) > etcd*95/100 || entries < 19_000 {
+		t.Errorf("%d entries have %d bytes: %v", entries, len(data), err)
+	}
+	if left := RoomIn(object.Rules); *left != *room {
+		t.Errorf("the object has room for %+v, want %+v", left, room)
+	}
+	if room := RoomIn(nil); !room.addNode("n", endpointsv1alpha1.MaxNodes-1) || room.addNode("n", endpointsv1alpha1.MaxNodes) {
+		t.Error("the limit of a rule's nodes is not that of the CRD")
 	}
 }

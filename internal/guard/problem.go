@@ -15,4 +15,6 @@ const (
 	ReasonGuardBypassed  = "GuardBypassed"
 	// ReasonNoEndpointPolicy: evictions are denied, but no policy keeps endpoints.
 	ReasonNoEndpointPolicy = "NoEndpointPolicy"
+	// ReasonEndpointsIncomplete: endpoints work, but not for all nodes or pods of the rule.
+	ReasonEndpointsIncomplete = "EndpointsIncomplete"
 )

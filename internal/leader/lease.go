@@ -32,7 +32,7 @@ var errDeposed = errors.New("this process leads no longer: another one has the l
 // A successor writes the object after it has taken the lease. So it has not written the version that was read, or the
 // lease tells, which is read after that.
 func (l *Lease) Write(ctx context.Context, api client.Client, object client.Object) error {
-	if err := l.held(ctx, api); err != nil {
+	if err := l.Held(ctx, api); err != nil {
 		return err
 	}
 	if object.GetResourceVersion() == "" {
@@ -45,8 +45,8 @@ func (l *Lease) Write(ctx context.Context, api client.Client, object client.Obje
 	return err
 }
 
-// held returns an error unless this process has the lease.
-func (l *Lease) held(ctx context.Context, api client.Reader) error {
+// Held returns an error unless this process has the lease.
+func (l *Lease) Held(ctx context.Context, api client.Reader) error {
 	if l == nil {
 		return nil
 	}

@@ -7,8 +7,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Name is the name of the only KeptEndpoints.
-const Name = "nodegate"
+const (
+	// Name is the name of the only KeptEndpoints.
+	Name = "nodegate"
+	// MaxRules is how many rules it may have, and MaxNodes how many nodes each of them.
+	MaxRules, MaxNodes = 100, 20_000
+)
 
 // KeptEndpoints tells the admission policy on which nodes the pods stay ready although the node controller finds the
 // node not ready, and until when. There is one such object. Only the operator writes it. It is also what a new leader

@@ -29,6 +29,7 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 const (
@@ -71,7 +72,8 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	object   *endpointsv1alpha1.KeptEndpoints // as it is stored; nil if that is not known
-	problems map[string]string                // why endpoints do not work, by what failed
+	problems map[string]problem               // why endpoints do not work, by what failed
+	left     map[types.UID]int                // nodes for which the object has no room, by rule
 	kept     map[types.UID]int                // nodes, by rule
 	marked   map[string]mark                  // nodes whose pods were marked not ready
 	causes   map[string]string                // why pods of nodes are kept no longer
@@ -84,6 +86,12 @@ const (
 	leasing = "leases"
 	marking = "pods of "
 )
+
+// problem is why endpoints do not work, for one rule if it has a UID, or else for all.
+type problem struct {
+	rule types.UID
+	text string
+}
 
 // mark identifies the time when a node was lost.
 type mark struct {
@@ -173,27 +181,27 @@ func (k *Keeper) look(ctx context.Context, wanted bool) error {
 	k.mu.Lock()
 	k.object = object
 	k.mu.Unlock()
-	k.setProblem(looking, problem)
+	k.setProblem(looking, "", problem)
 	return nil
 }
 
 // setProblem remembers why something does not work, and enqueues the rules if that has changed.
-func (k *Keeper) setProblem(what, problem string) {
+func (k *Keeper) setProblem(what string, rule types.UID, text string) {
 	k.mu.Lock()
-	changed := k.problems[what] != problem
+	changed := k.problems[what].text != text
 	if k.problems == nil {
-		k.problems = map[string]string{}
+		k.problems = map[string]problem{}
 	}
-	if k.problems[what] = problem; problem == "" {
+	if k.problems[what] = (problem{rule, text}); text == "" {
 		delete(k.problems, what)
 	}
 	k.mu.Unlock()
 	if !changed {
 		return
 	}
-	for _, rule := range k.Rules().All() {
-		if rule.Spec.EvictionGuard.EndpointsHold() > 0 {
-			k.Changed(rule.Name)
+	for _, r := range k.Rules().All() {
+		if r.Spec.EvictionGuard.EndpointsHold() > 0 {
+			k.Changed(r.Name)
 		}
 	}
 }
@@ -202,13 +210,33 @@ func (k *Keeper) setProblem(what, problem string) {
 func (k *Keeper) Problem(rule *ruleset.Rule) *guard.Problem {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if rule.Spec.EvictionGuard.EndpointsHold() == 0 || len(k.problems) == 0 {
+	if rule.Spec.EvictionGuard.EndpointsHold() == 0 {
 		return nil
 	}
-	first := slices.Min(slices.Collect(maps.Keys(k.problems)))
-	return &guard.Problem{Reason: guard.ReasonNoEndpointPolicy, Message: fmt.Sprintf("evictions are denied, but "+
-		"endpoints do not work, which need Kubernetes 1.36, an admission policy and permissions: set "+
-		"evictionGuard.endpoints.enabled in the chart, or apply config/endpoint-policy: %s", k.problems[first])}
+	if why := k.first(""); why != "" {
+		return &guard.Problem{Reason: guard.ReasonNoEndpointPolicy, Message: "evictions are denied, but endpoints do not " +
+			"work, which need Kubernetes 1.36, an admission policy and permissions: set evictionGuard.endpoints.enabled in " +
+			"the chart, or apply config/endpoint-policy: " + why}
+	}
+	why := k.first(rule.UID)
+	if n := k.left[rule.UID]; n > 0 {
+		why = fmt.Sprintf("pods of %s do not stay ready in an outage, because the object KeptEndpoints has no room for "+
+			"more: see its size in docs/eviction-guard.md", text.Nodes(n))
+	}
+	if why == "" {
+		return nil
+	}
+	return &guard.Problem{Reason: guard.ReasonEndpointsIncomplete, Message: "evictions are denied, but " + why}
+}
+
+// first returns the first problem of a rule alone, or of all.
+func (k *Keeper) first(rule types.UID) string {
+	for _, what := range slices.Sorted(maps.Keys(k.problems)) {
+		if p := k.problems[what]; p.rule == rule {
+			return p.text
+		}
+	}
+	return ""
 }
 
 // Kept returns on how many nodes the pods stay ready because of a rule.
@@ -247,10 +275,11 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	now := k.ServerTime()
 	leases := k.leases(ctx, now)
 	var all []endpointsv1alpha1.EndpointRule
+	room, left := guard.RoomIn(stored.Rules), map[types.UID]int{}
 	plans := map[types.UID]guard.EndpointsPlan{}
 	for _, uid := range order {
 		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
-			Now: now, Leases: func() map[string]guard.Lease { return leases.get(&err) }}
+			Now: now, Room: room, Leases: func() map[string]guard.Lease { return leases.get(&err) }}
 		if k.gone && in.Rule != nil && !in.Rule.Inert() {
 			in.Rule = nil // the policy keeps nothing: end what it has kept
 		}
@@ -258,10 +287,14 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 		if plans[uid] = p; p.Next != nil {
 			all = append(all, *p.Next)
 		}
+		if p.Left > 0 {
+			left[uid] = p.Left
+		}
 		if !p.At.IsZero() && (next.IsZero() || p.At.Before(next)) {
 			next = p.At
 		}
 	}
+	k.setLeft(rules, left)
 	written, werr := k.write(ctx, stored, all)
 	if werr != nil {
 		return next, errors.Join(err, werr)
@@ -270,16 +303,29 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	return next, err
 }
 
+// setLeft remembers for how many nodes there is no room, and enqueues the rules for which that has changed.
+func (k *Keeper) setLeft(rules *ruleset.Set, left map[types.UID]int) {
+	k.mu.Lock()
+	former := k.left
+	k.left = left
+	k.mu.Unlock()
+	for _, rule := range rules.All() {
+		if left[rule.UID] != former[rule.UID] {
+			k.Changed(rule.Name)
+		}
+	}
+}
+
 // write makes the object what was planned.
 func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints,
 	rules []endpointsv1alpha1.EndpointRule) (*endpointsv1alpha1.KeptEndpoints, error) {
 	if equality.Semantic.DeepEqual(stored.Rules, rules) {
-		k.setProblem(writing, "")
+		k.setProblem(writing, "", "")
 		return stored, nil
 	}
 	object := stored.DeepCopy()
 	object.Rules = rules
-	err := k.failed(writing, "writing the kept endpoints", k.Lease.Write(ctx, k.Live, object))
+	err := k.failed(writing, "", "writing the kept endpoints", k.Lease.Write(ctx, k.Live, object))
 	if err != nil {
 		object = nil // read it again
 	}
@@ -326,18 +372,18 @@ func (k *Keeper) leases(ctx context.Context, now time.Time) *leases {
 func (k *Keeper) listLeases(ctx context.Context, opts ...client.ListOption) (*coordinationv1.LeaseList, error) {
 	list := &coordinationv1.LeaseList{}
 	err := k.Live.List(ctx, list, append(opts, client.InNamespace(corev1.NamespaceNodeLease))...)
-	return list, k.failed(leasing, "listing the leases of nodes", err)
+	return list, k.failed(leasing, "", "listing the leases of nodes", err)
 }
 
 // failed returns an error, and remembers the problem if the error may last, as a missing permission does.
-func (k *Keeper) failed(what, doing string, err error) error {
+func (k *Keeper) failed(what string, rule types.UID, doing string, err error) error {
 	switch {
 	case err == nil:
-		k.setProblem(what, "")
+		k.setProblem(what, rule, "")
 		return nil
 	case leader.Lasts(err):
 		first, _, _ := strings.Cut(err.Error(), "\n") // of many pods
-		k.setProblem(what, doing+": "+first)
+		k.setProblem(what, rule, doing+": "+first)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -269,7 +270,33 @@ func TestKeeper(t *testing.T) {
 		t.Error("an error is lost")
 	}
 	podIs(corev1.ConditionTrue)
-	explains("marking pod default/p not ready")
+	explains("pods of node a stay ready: marking pod default/p not ready")
+	if p := s.Problem(rule); p.Reason != guard.ReasonEndpointsIncomplete {
+		t.Errorf("the reason is %s", p.Reason)
+	}
+
+	// The pods are marked neither by a process that leads no longer, nor if they have changed meanwhile.
+	notMarked := func() {
+		t.Helper()
+		if _, err := s.Pods().Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKey{Name: "a"}}); err == nil {
+			t.Error("there is no error")
+		}
+		podIs(corev1.ConditionTrue)
+	}
+	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("operator")}}
+	cluster.Must(t, server.Client.Create(ctx, own))
+	former := &leader.Lease{ObjectKey: client.ObjectKeyFromObject(own), Labels: map[string]string{"process": "former"}}
+	s.refused, s.Lease = func(string) error { return nil }, former
+	notMarked()
+	s.Lease = nil
+	s.refused = func(verb string) error {
+		if verb == "patch p" {
+			podReports()
+		}
+		return nil
+	}
+	notMarked()
 	s.refused = func(string) error { return nil }
 	s.passes(1)
 	podIs(corev1.ConditionFalse)
@@ -353,11 +380,7 @@ func TestKeeper(t *testing.T) {
 	}
 
 	// A process that leads no longer writes nothing.
-	own := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leader"},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("operator")}}
-	cluster.Must(t, server.Client.Create(ctx, own))
-	armed, s.Lease = object.Rules[0].ArmedUntil, &leader.Lease{ObjectKey: client.ObjectKeyFromObject(own),
-		Labels: map[string]string{"process": "former"}}
+	armed, s.Lease = object.Rules[0].ArmedUntil, former
 	if _, err := s.pass(16); err == nil {
 		t.Error("a former leader writes")
 	}
@@ -379,6 +402,51 @@ func TestKeeper(t *testing.T) {
 	if err != nil || result.RequeueAfter != 0 {
 		t.Errorf("it goes on looking: %+v, %v", result, err)
 	}
+
+	// The object has no room for one more rule, until rules that are gone have left it.
+	read()
+	for i := range endpointsv1alpha1.MaxRules {
+		object.Rules = append(object.Rules, endpointsv1alpha1.EndpointRule{Name: fmt.Sprintf("gone-%d", i),
+			UID: fmt.Sprintf("u-gone-%d", i), ArmedUntil: metav1.Now()})
+	}
+	cluster.Must(t, server.Client.Update(ctx, object))
+	s = newScene(t, server)
+	s.passes(0)
+	explains("pods of 3 nodes do not stay ready in an outage, because the object KeptEndpoints has no room")
+	s.has(server, nil)
+	s.passes(1)
+	explains("")
+	if s.has(server, map[string]string{"a": endpointsv1alpha1.Ended, "b": "", "c": ""}); len(s.changed) != 2 {
+		t.Errorf("%v were enqueued, want the rule twice", s.changed)
+	}
+}
+
+// TestProblem: what is the matter with one rule is no problem of another, and what lacks for all comes first.
+func TestProblem(t *testing.T) {
+	set := ruleset.NewSet()
+	for _, name := range []string{"link", "other"} {
+		set = set.With(ruleset.Compile(build.MakeRule(name).UID("u-"+name).Created(time.Now()).Selector("link", name).
+			Condition("Ready").EvictionGuard(600).Endpoints(50, 60).Obj(), nil, time.Now()))
+	}
+	k := &Keeper{Rules: func() *ruleset.Set { return set }, Changed: func(...string) {}}
+	is := func(rule, want string) {
+		t.Helper()
+		if got := k.Problem(set.Named(rule)); got == nil && want != "" ||
+			got != nil && (want == "" || !strings.Contains(got.Reason+": "+got.Message, want)) {
+			t.Errorf("the problem of %s is %+v, want %q", rule, got, want)
+		}
+	}
+	k.setProblem(marking+"a", "u-link", "pods of node a stay ready")
+	is("link", "EndpointsIncomplete: evictions are denied, but pods of node a stay ready")
+	is("other", "")
+	k.setProblem(looking, "", "no policy")
+	is("link", "NoEndpointPolicy: ")
+	is("other", "no policy")
+	k.setProblem(looking, "", "")
+	k.setLeft(set, map[types.UID]int{"u-other": 2})
+	is("other", "EndpointsIncomplete: evictions are denied, but pods of 2 nodes do not stay ready in an outage")
+	k.setProblem(marking+"a", "", "")
+	is("link", "")
 }
 
 func TestSilent(t *testing.T) {

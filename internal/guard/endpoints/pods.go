@@ -154,30 +154,34 @@ func cause(was string, p guard.EndpointsPlan) string {
 func (k *Keeper) Pods() reconcile.Reconciler { return reconcile.Func(k.markPods) }
 
 func (k *Keeper) markPods(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	result, err := k.markPodsOf(ctx, req)
-	return result, k.failed(marking+req.Name, "ending the endpoints of node "+req.Name, err)
-}
-
-func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	object := k.stored()
 	if object == nil {
 		return reconcile.Result{RequeueAfter: least}, nil
 	}
 	by := ended(object, req.Name)
 	if by == nil {
+		k.setProblem(marking+req.Name, "", "")
 		return reconcile.Result{}, nil
 	}
+	err := k.markPodsOf(ctx, req.NamespacedName, by.Name)
+	return reconcile.Result{}, k.failed(marking+req.Name, types.UID(by.UID), "pods of node "+req.Name+" stay ready", err)
+}
+
+func (k *Keeper) markPodsOf(ctx context.Context, name client.ObjectKey, rule string) error {
 	node := &corev1.Node{}
-	if err := k.Live.Get(ctx, req.NamespacedName, node); err != nil { // the cache may be behind
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	if err := k.Live.Get(ctx, name, node); err != nil { // the cache may be behind
+		return client.IgnoreNotFound(err)
 	}
 	m, lost := lostAt(node)
 	if !lost {
-		return reconcile.Result{}, nil // kubelet reports its pods
+		return nil // kubelet reports its pods
 	}
 	pods, err := sources.AllPods(ctx, k.Live, node.Name)
 	if err != nil {
-		return reconcile.Result{}, err
+		return err
+	}
+	if err := k.Lease.Held(ctx, k.Live); err != nil {
+		return err // a successor may have found an outage
 	}
 	n := 0
 	var errs []error
@@ -186,7 +190,7 @@ func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconci
 			continue
 		}
 		if err := k.mark(ctx, &pods[i]); client.IgnoreNotFound(err) != nil {
-			errs = append(errs, err) // also if another pod has the name by now: the next try sees it
+			errs = append(errs, err)
 			continue
 		}
 		n++
@@ -198,8 +202,8 @@ func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconci
 	}
 	k.mu.Unlock()
 	if n > 0 {
-		markedPods.WithLabelValues(by.Name).Add(float64(n))
-		log.FromContext(ctx).Info("Marked pods not ready", "node", node.Name, "rule", by.Name, "pods", n)
+		markedPods.WithLabelValues(rule).Add(float64(n))
+		log.FromContext(ctx).Info("Marked pods not ready", "node", node.Name, "rule", rule, "pods", n)
 		if why == "" {
 			why = "they are kept ready no longer"
 		}
@@ -207,16 +211,16 @@ func (k *Keeper) markPodsOf(ctx context.Context, req reconcile.Request) (reconci
 			"Marked %d pods of the node not ready: %s", n, why)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return reconcile.Result{}, err
+		return err
 	}
 	k.Look() // the next state is Marked
-	return reconcile.Result{}, nil
+	return nil
 }
 
-// mark marks a pod not ready.
+// mark marks a pod not ready, unless another client has changed it meanwhile, as a kubelet that is back.
 func (k *Keeper) mark(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": pod.UID},
+		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
 		"status":   map[string]any{"conditions": []corev1.PodCondition{NotReady(k.ServerTime())}},
 	})
 	if err != nil {
