@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,8 @@ import (
 const (
 	// least is the least time between two passes over all nodes.
 	least = time.Second
+	// pageSize is how many nodes are read at once past the cache.
+	pageSize = 500
 	// inspect is how often the policy and the object are read although nothing has changed.
 	inspect = 30 * time.Second
 	// defaultLease is how long a lease is valid that does not say it. Kubelet renews its lease four times in this time.
@@ -69,6 +72,8 @@ type Keeper struct {
 	// there is no policy.
 	passed, looked time.Time
 	wanted, gone   bool
+	// lost are the nodes that this process has seen lost, of those that are not in Armed.
+	lost sets.Set[string]
 
 	mu       sync.Mutex
 	object   *endpointsv1alpha1.KeptEndpoints // as it is stored; nil if that is not known
@@ -248,16 +253,13 @@ func (k *Keeper) Kept(rule *ruleset.Rule) int {
 
 // pass plans the next states, writes them, and enqueues the nodes whose pods are to be marked.
 func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, err error) {
-	stored, list := k.stored(), &corev1.NodeList{}
+	stored := k.stored()
 	if stored == nil {
 		return next, nil
 	}
-	if err := k.Nodes.List(ctx, list); err != nil {
-		return next, fmt.Errorf("listing nodes: %w", err)
-	}
-	nodes := make([]*corev1.Node, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
+	nodes, err := k.nodes(ctx, stored)
+	if err != nil {
+		return next, err
 	}
 	before := map[types.UID]*endpointsv1alpha1.EndpointRule{}
 	order := make([]types.UID, 0, len(stored.Rules))
@@ -301,6 +303,52 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	}
 	k.tell(rules, before, plans, written, nodes)
 	return next, err
+}
+
+// nodes returns all nodes. The cache of a new leader may be behind the states that its predecessor has written: a node
+// would leave its state because it was ready before it was lost. So such a node is read from the API server.
+func (k *Keeper) nodes(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints) ([]*corev1.Node, error) {
+	list := &corev1.NodeList{}
+	if err := k.Nodes.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	out, doubtful := make([]*corev1.Node, len(list.Items)), map[string]int{}
+	seen := k.lost
+	k.lost = sets.New[string]()
+	for i := range list.Items {
+		node := &list.Items[i]
+		out[i] = node
+		_, lost := lostAt(node)
+		switch {
+		case !lost && !wasLost(stored, node.Name):
+		case lost || seen.Has(node.Name):
+			k.lost.Insert(node.Name)
+		default:
+			doubtful[node.Name] = i
+		}
+	}
+	for page := ""; len(doubtful) > 0; {
+		live := &corev1.NodeList{}
+		if err := k.Live.List(ctx, live, client.Limit(pageSize), client.Continue(page)); err != nil {
+			return nil, fmt.Errorf("listing nodes past the cache: %w", err)
+		}
+		for i := range live.Items {
+			if at, doubted := doubtful[live.Items[i].Name]; doubted {
+				out[at] = live.Items[i].DeepCopy()
+			}
+		}
+		if page = live.Continue; page == "" {
+			break
+		}
+	}
+	return out, nil
+}
+
+// wasLost reports whether a node is not in Armed under a rule.
+func wasLost(stored *endpointsv1alpha1.KeptEndpoints, node string) bool {
+	return slices.ContainsFunc(stored.Rules, func(r endpointsv1alpha1.EndpointRule) bool {
+		return r.Nodes[node] != guard.EndpointsArmed
+	})
 }
 
 // setLeft remembers for how many nodes there is no room, and enqueues the rules for which that has changed.
