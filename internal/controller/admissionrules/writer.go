@@ -4,7 +4,10 @@
 package admissionrules
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -168,11 +171,37 @@ func (w *Writer) write(ctx context.Context) error {
 			w.Observe(stored)
 		}
 		object, left := set.ForAdmission(stored)
+		rules := object.Rules
 		if !equality.Semantic.DeepEqual(stored, object) {
-			err = w.Lease.Write(ctx, w.Client, object)
+			rules, err = w.store(ctx, object)
 		}
-		return w.done(object.Rules, left, err)
+		return w.done(rules, left, err)
 	})
+}
+
+// errPruned: the policy fails for each node if it reads a field that is not stored.
+var errPruned = errors.New("the CRD admissionrules.nodegate.io in the cluster lacks fields: install that of this version")
+
+// store writes the object, and returns the rules that are stored. It reads them: the API server drops fields that an
+// older CRD lacks, and its answer is decoded into the object, which keeps them.
+func (w *Writer) store(ctx context.Context, object *admissionv1alpha1.AdmissionRules) (
+	[]admissionv1alpha1.AdmissionRule, error) {
+	if err := w.Lease.Write(ctx, w.Client, object); err != nil {
+		return nil, err
+	}
+	stored := &admissionv1alpha1.AdmissionRules{}
+	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
+		return nil, err
+	}
+	sent, err := json.Marshal(object.Rules) // times have whole seconds there
+	if err != nil {
+		return nil, err
+	}
+	read, err := json.Marshal(stored.Rules)
+	if stored.ResourceVersion == object.ResourceVersion && !bytes.Equal(sent, read) {
+		return stored.Rules, errPruned
+	}
+	return object.Rules, err
 }
 
 // done remembers what is stored, or the error.
@@ -184,6 +213,8 @@ func (w *Writer) done(rules []admissionv1alpha1.AdmissionRule, left []string, er
 	case err == nil:
 		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), ""
 		w.ahead = w.changes(w.set)
+	case errors.Is(err, errPruned):
+		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), err.Error()
 	case leader.Lasts(err):
 		w.problem = err.Error()
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

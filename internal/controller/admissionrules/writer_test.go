@@ -332,6 +332,33 @@ func TestAnEditThatIsNotWrittenIsAProblem(t *testing.T) {
 	}
 }
 
+// The CRD of an older version has no records, and the client keeps what the API server has dropped.
+func TestAFieldThatIsNotStoredIsAProblem(t *testing.T) {
+	s := newScene(t)
+	w, api := s.writer(), s.api
+	w.Client = interceptor.NewClient(api, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			pruned, _ := o.DeepCopyObject().(*admissionv1alpha1.AdmissionRules)
+			for i := range pruned.Rules {
+				pruned.Rules[i].Record = ""
+			}
+			err := c.Create(ctx, pruned)
+			o.SetResourceVersion(pruned.ResourceVersion)
+			return err
+		}})
+	s.publish(w, s.rules("a"))
+	if problem, undecided := w.Problem(s.rule("a")); undecided || !strings.Contains(problem, "install that of this version") {
+		t.Errorf("%q, undecided: %t", problem, undecided)
+	}
+	w.Client = api
+	if err := w.Write(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if problem, undecided := w.Problem(s.rule("a")); undecided || problem != "" {
+		t.Errorf("%q, undecided: %t", problem, undecided)
+	}
+}
+
 func TestAnObjectThatIsChangedOrDeletedIsWrittenAgain(t *testing.T) {
 	s := newScene(t)
 	w := s.writer()
