@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of a rule's status. With them the object stays under 64 KiB for any fleet.
+// Bounds of a rule's status. With them it stays under 64 KiB for any fleet, and under 96 KiB with 100 failure domains.
 const (
 	// MaxStatusNodes is how many entries the three lists of nodes in a status have together at most.
 	MaxStatusNodes = 50

@@ -238,9 +238,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 		return retry(err, "writing the status of rule %q", rule.Name)
 	}
 	fleet.StatusWrites.Inc()
-	if equality.Semantic.DeepEqual(rule.Status.Rate, order.Status) {
-		r.Fleet.Issue(compiled, &order) // else the CustomResourceDefinition is an older one
-	}
+	r.Fleet.Issue(compiled, &order)
 	r.announce(rule, &before, &material)
 	return again, nil
 }
