@@ -51,7 +51,10 @@ func (c *Clock) answered(date time.Time) {
 // Client returns an HTTP client that is like another one, and whose answers set the clock.
 func (c *Clock) Client(inner *http.Client) *http.Client {
 	out := *inner
-	out.Transport = &transport{inner.Transport, c}
+	if out.Transport == nil {
+		out.Transport = http.DefaultTransport
+	}
+	out.Transport = &transport{out.Transport, c}
 	return &out
 }
 
