@@ -6,6 +6,7 @@ package ruleset
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -64,6 +65,38 @@ func (s *Set) WithForeign(f Foreign) *Set {
 	}
 	out := *s
 	out.foreign = f
+	return &out
+}
+
+// Yield returns the set after a change of the taints that another controller manages. A rule whose taint that controller
+// no longer manages is put in force now: meanwhile, that controller may have released nodes. So a claim whose taint is
+// gone ends, as after a suspension, and limits apply before the rule adds the taint again.
+func (s *Set) Yield(f Foreign, now time.Time) *Set {
+	rules, changed := slices.Clone(s.rules), false
+	for i, r := range rules {
+		if yields := f.Problem(r) != nil; yields != r.yielded {
+			rules[i], changed = r.yield(yields, now), true
+		}
+	}
+	if !changed {
+		return s
+	}
+	return NewSet(rules...)
+}
+
+func (r *Rule) yield(yields bool, now time.Time) *Rule {
+	out := *r
+	out.yielded = yields
+	if !yields && r.Mode == Enforced {
+		since := now.Truncate(time.Second)
+		if !since.After(r.InForceSince) { // by a clock that is behind
+			since = r.InForceSince.Add(time.Second)
+		}
+		out.yieldedSince, out.InForceSince, out.JustInForce = r.InForceSince, since, true
+		if !r.GuardSince.IsZero() {
+			out.GuardSince = since
+		}
+	}
 	return &out
 }
 

@@ -88,6 +88,11 @@ type Rule struct {
 	// earlier generation no longer tells since when the rule is in force.
 	outOfForce int64
 
+	// yielded says that another controller manages the taint, as far as Set.Yield knows. yieldedSince is InForceSince
+	// from before. A status with that time, or an earlier one, no longer tells since when the rule is in force.
+	yielded      bool
+	yieldedSince time.Time
+
 	// thawed is the rule from which Freeze made this one.
 	thawed *Rule
 	// bare is the rule from which Set.WithDaemonSets made this one.
@@ -127,6 +132,7 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	r.Inherited = inherited(obj)
 	if prev != nil {
 		r.outOfForce = prev.outOfForce
+		r.yielded, r.yieldedSince = prev.yielded, prev.yieldedSince
 	}
 	switch r.Mode {
 	case Enforced:
@@ -172,6 +178,11 @@ func (r *Rule) Spared() bool {
 	})
 }
 
+// Yields reports whether the rule is frozen because another controller manages its taint.
+func (r *Rule) Yields() bool {
+	return slices.ContainsFunc(r.Problems, func(p Problem) bool { return p.Reason == ReasonForeignRule })
+}
+
 // Withdrawn reports whether dry-run removes the taints and published conditions of a frozen or suspended rule. That
 // needs no evidence.
 func (r *Rule) Withdrawn() bool { return r.Inert() && r.Spec.DryRun && !r.Spared() }
@@ -212,8 +223,8 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 }
 
 // inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
-// status tells, unless it was written before a dry-run or a suspension that has ended. A new rule is in force since its
-// creation. Any other rule is put in force now, and not before its creation, also by a clock that is behind the API
+// status tells, unless it was written before a dry-run or a suspension that has ended, or before another controller
+// managed the taint. A new rule is in force since its creation. Any other rule is put in force now, and not before its creation, also by a clock that is behind the API
 // server's. A time in the future, by a clock that was ahead, does not count: until then, all new nodes would be
 // existing nodes.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
@@ -222,7 +233,7 @@ func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Tim
 	}
 	s, latest := &obj.Status, now.Add(evidence.MaxClockSkew)
 	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
-		(r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
+		s.InForce.Since.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
 		return s.InForce.Since.Time, false
 	}
 	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash && !prev.InForceSince.After(latest) {

@@ -409,6 +409,35 @@ func TestTheTaintOfAnotherControllerStays(t *testing.T) {
 	}
 }
 
+// TestNodesThatAnotherControllerReleased are in service when that controller no longer manages the taint.
+func TestNodesThatAnotherControllerReleased(t *testing.T) {
+	theirs := ruleset.Foreign{{Key: Key, Effect: NoSchedule}: "theirs"}
+	rule := Rule().MaxUnavailable("1").UnreadySeconds(30).ReadySeconds(60)
+	for name, ready := range map[string]corev1.ConditionStatus{"ready": "True", "not ready": "False"} {
+		for came, node := range map[string]*build.NodeWrapper{
+			"held before":  Fresh().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(1)),
+			"created then": Fresh(),
+		} {
+			t.Run(name+", "+came, func(t *testing.T) {
+				w := NewWorld(t, rule)
+				w.Foreign, w.Refuse = theirs, []string{"cni"}
+				n, _, _ := w.Pass(node.Obj(), At(5))
+				n, _, _ = w.Pass(build.WrapNode(n).Untaint(Key).Condition(CNI, ready, At(95)).Obj(), At(100))
+				w.Foreign = ruleset.Foreign{}
+				for _, at := range []int{101, 102, 129, 200} {
+					after, _, _ := w.Pass(n, At(at))
+					if n = after; len(n.Spec.Taints) > 0 {
+						t.Fatalf("after %d seconds it has %v", at, Formatted(n))
+					}
+				}
+				if w.Asked != (ready == "False") {
+					t.Errorf("the limit was asked: %t", w.Asked)
+				}
+			})
+		}
+	}
+}
+
 func TestTheOthersReportAConflict(t *testing.T) {
 	rules := []*build.RuleWrapper{Rule(), RuleOf("disk", Disk, Key), RuleOf("gpu", "example.com/GPU", Key),
 		RuleOf("net", "example.com/Net", "example.com/net")}

@@ -226,6 +226,7 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
+	compiled = compiled.Yield(r.foreign, r.clock.Now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))

@@ -203,3 +203,46 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 		t.Error("the foreign CRD is back, and the rules are thawed")
 	}
 }
+
+// TestARuleIsPutInForceAgainAfterAnotherController: while that controller managed the taint, it may have released nodes.
+func TestARuleIsPutInForceAgainAfterAnotherController(t *testing.T) {
+	theirs := ruleset.Foreign{{Key: "example.com/net", Effect: corev1.TaintEffectNoSchedule}: "theirs"}
+	told := func(since time.Time) *build.RuleWrapper {
+		hash := ruleset.Compile(network().Obj(), nil, now).SelectorHash
+		return network().Created(now.Add(-time.Hour)).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).
+			StatusInForce(since, hash)
+	}
+	for name, end := range map[string]func(*Rules){
+		"their rule is gone": func(c *Rules) { c.setForeign(nil) },
+		"another key": func(c *Rules) {
+			c.put(told(now.Add(-time.Hour)).Generation(2).Taint("example.com/mine", "", corev1.TaintEffectNoSchedule).Obj())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakePassiveClock(now)
+			c := NewRules(clock)
+			before := told(now.Add(-time.Hour))
+			c.put(before.Obj())
+			c.setForeign(theirs)
+			if r := c.Set().Rule("u1"); r.Mode != ruleset.Frozen || !r.InForceSince.Equal(now.Add(-time.Hour)) {
+				t.Errorf("%s since %s, want it frozen", r.Mode, r.InForceSince)
+			}
+			clock.SetTime(now.Add(time.Minute))
+			end(c)
+			want := now.Add(time.Minute)
+			is := func(tells string) {
+				t.Helper()
+				if r := c.Set().Rule("u1"); r.Mode != ruleset.Enforced || !r.InForceSince.Equal(want) {
+					t.Errorf("%s: %s since %s, want %s", tells, r.Mode, r.InForceSince, want)
+				}
+			}
+			is("in force")
+			edited := c.Set().Rule("u1").Taint.Key
+			c.put(told(now.Add(-time.Hour)).Generation(3).Taint(edited, "x", corev1.TaintEffectNoSchedule).Obj())
+			is("by a status from before")
+			want = now.Add(2 * time.Minute)
+			c.put(told(want).Generation(3).Taint(edited, "x", corev1.TaintEffectNoSchedule).Obj())
+			is("by the leader's status")
+		})
+	}
+}

@@ -165,9 +165,11 @@ func (w *World) Restart() {
 
 // Set returns the rules, compiled.
 func (w *World) Set(now time.Time) *ruleset.Set {
-	set := ruleset.NewSet()
+	compiled, set := ruleset.NewSet(), ruleset.NewSet()
 	for _, obj := range w.Objects {
-		r := ruleset.Compile(obj.Obj(), w.compiled[obj.NodeReadinessRule.UID], now)
+		compiled = compiled.With(ruleset.Compile(obj.Obj(), w.compiled[obj.NodeReadinessRule.UID], now))
+	}
+	for _, r := range compiled.Yield(w.Foreign, now).All() {
 		w.compiled[r.UID] = r
 		if w.Frozen != "" {
 			r = r.Freeze(ruleset.Problem{Reason: w.Frozen, Message: "x"})

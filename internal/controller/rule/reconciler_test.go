@@ -272,6 +272,19 @@ var _ = Describe("A rule", func() {
 		Expect(d.compiled.InForceSince).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
 	})
 
+	It("forgets since when it is in force while another controller manages its taint", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		d.step(time.Minute)
+		theirs := ruleset.Foreign{ruleset.TaintIDOf(*d.compiled.Taint): "theirs"}
+		d.compiled = d.compiled.Freeze(*theirs.Problem(d.compiled))
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
+		d.reconcile()
+		Expect(d.read().Status.InForce).To(BeNil())
+		d.restart()
+		Expect(d.compiled.InForceSince).To(BeTemporally(">", d.rule.CreationTimestamp.Time))
+	})
+
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})

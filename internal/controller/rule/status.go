@@ -102,6 +102,7 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		replacingCondition(m, a.Exhausted, set)
 	}
 	switch r := m.Rule; {
+	case r.Yields(): // it is put in force again when the other controller no longer manages the taint
 	case r.Mode == ruleset.DryRun && m.Pending > 0:
 		s.DryRunResults = rule.Status.DryRunResults
 	case r.Mode == ruleset.DryRun:
