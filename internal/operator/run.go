@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -331,7 +332,11 @@ func (r *Replica) addForeign(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("creating a client for the API groups: %w", err)
 	}
-	f := &watch.Foreign{Discovery: discovered.RESTClient(), Client: dynamically, Rules: r.Rules}
+	data, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("creating a client for the metadata of the rules of another controller: %w", err)
+	}
+	f := &watch.Foreign{Discovery: discovered.RESTClient(), Metadata: data, Client: dynamically, Rules: r.Rules}
 	f.Setup()
 	if err := mgr.Add(f); err != nil {
 		return fmt.Errorf("adding the watch of another controller's rules: %w", err)

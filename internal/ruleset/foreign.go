@@ -20,17 +20,19 @@ const ReasonForeignRule = "ForeignRule"
 // Nodegate's own API group never writes them, not even if a record claims them.
 type Foreign map[TaintID]string
 
-// Add adds the taint of another controller's rule. content is an object of any version of that controller's API. A rule
-// in dry-run manages no taint.
-func (f Foreign) Add(name string, content map[string]any) {
+// ForeignTaint returns the taint of another controller's rule, and whether that controller manages it: in dry-run it
+// manages none. content is an object of any version of that controller's API.
+func ForeignTaint(content map[string]any) (id TaintID, managed bool) {
 	spec, _ := content["spec"].(map[string]any)
 	taint, _ := spec["taint"].(map[string]any)
 	key, _ := taint["key"].(string)
 	effect, _ := taint["effect"].(string)
-	id := TaintID{key, corev1.TaintEffect(effect)}
-	if dryRun, _ := spec["dryRun"].(bool); key == "" || dryRun {
-		return
-	}
+	dryRun, _ := spec["dryRun"].(bool)
+	return TaintID{key, corev1.TaintEffect(effect)}, key != "" && !dryRun
+}
+
+// Add adds a taint that another controller's rule manages.
+func (f Foreign) Add(name string, id TaintID) {
 	if first, ok := f[id]; !ok || name < first { // the same one each time
 		f[id] = name
 	}

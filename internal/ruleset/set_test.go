@@ -58,12 +58,18 @@ func TestForeign(t *testing.T) {
 			"taint": map[string]any{"key": key, "effect": effect}}}
 	}
 	f := Foreign{}
-	f.Add("theirs", content("example.com/a", "NoSchedule", nil))
-	f.Add("a-namesake", content("example.com/a", "NoSchedule", false))
-	f.Add("tried", content("example.com/b", "NoSchedule", true))
-	f.Add("of-another-effect", content("example.com/c", "NoExecute", nil))
-	f.Add("without-a-spec", map[string]any{})
-	f.Add("of-the-future", map[string]any{"spec": map[string]any{"taint": []any{"example.com/b"}, "dryRun": "no"}})
+	for name, object := range map[string]map[string]any{
+		"theirs":            content("example.com/a", "NoSchedule", nil),
+		"a-namesake":        content("example.com/a", "NoSchedule", false),
+		"tried":             content("example.com/b", "NoSchedule", true),
+		"of-another-effect": content("example.com/c", "NoExecute", nil),
+		"without-a-spec":    {},
+		"of-the-future":     {"spec": map[string]any{"taint": []any{"example.com/b"}, "dryRun": "no"}},
+	} {
+		if id, managed := ForeignTaint(object); managed {
+			f.Add(name, id)
+		}
+	}
 	set := chain("a", "b: a", "c").Resolve(Known{Foreign: f}, NewSet())
 	if p := set.Named("a").Problems; len(p) != 1 || p[0].Reason != ReasonForeignRule ||
 		!strings.Contains(p[0].Message, "rule a-namesake of another controller") || !set.Named("a").Spared() {

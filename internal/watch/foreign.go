@@ -5,15 +5,18 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -21,17 +24,40 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// lookForForeign is how often to look for the CRD of another controller while it is missing or cannot be read.
-const lookForForeign = 5 * time.Second
+const (
+	// lookForForeign is how often to look for the CRD of another controller while it is missing or cannot be read.
+	lookForForeign = 5 * time.Second
+	// looks is how many looks in a row must find no CRD before rules that were there count as gone, and how many must
+	// fail before Nodegate acts without having read the rules.
+	looks = 3
+	// lookTimeout is how long one look may take.
+	lookTimeout = 10 * time.Second
+)
+
+var errNoCRD = errors.New("their CRD is not served: the rules that were there count until this is certain")
 
 // Foreign watches the rules of another controller in the default API group, for an installation in Nodegate's own one,
 // and freezes the rules of Nodegate that have the same taints. The other controller's CRD may come, go, and change its
-// version, so each list asks for the version. If the rules cannot be read, the last ones count. Until they have been
-// read once, Rules has not synced: a replica that does not know them could remove taints that are not its own.
+// version, so each look asks for the version. It reads a rule only when its generation changes: the status may be large
+// and change often. If the rules cannot be read, the last ones count. Until they have been read once, Rules has not
+// synced: a replica that does not know them could remove taints that are not its own.
 type Foreign struct {
 	Discovery rest.Interface
+	Metadata  metadata.Interface
 	Client    dynamic.Interface
 	Rules     *Rules
+
+	known map[string]foreignRule // by name
+	// missing is how many looks in a row found no CRD.
+	missing int
+}
+
+type foreignRule struct {
+	uid        types.UID
+	version    string
+	generation int64
+	taint      ruleset.TaintID
+	managed    bool // not in dry-run
 }
 
 // Setup makes Rules wait until the other controller's rules have been read.
@@ -40,7 +66,7 @@ func (f *Foreign) Setup() { f.Rules.unread.Store(true) }
 // Start implements manager.Runnable.
 func (f *Foreign) Start(ctx context.Context) error {
 	for {
-		began := time.Now()
+		began, pause := time.Now(), lookForForeign
 		found, err := f.follow(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -48,7 +74,6 @@ func (f *Foreign) Start(ctx context.Context) error {
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Cannot read the rules of another controller", "group", v1alpha1.GroupNames()[0])
 		}
-		pause := lookForForeign
 		if found && err == nil { // the API server ends each watch after some minutes
 			pause = interval - time.Since(began)
 		}
@@ -63,54 +88,128 @@ func (f *Foreign) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves webhooks by the rules.
 func (*Foreign) NeedLeaderElection() bool { return false }
 
-// follow lists the other controller's rules, if it has any, and follows their changes until the watch ends.
+// follow reads the other controller's rules, if it has any, and follows their changes until the watch ends.
 func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
-	group := &metav1.APIGroup{}
-	err = f.Discovery.Get().AbsPath("/apis/" + v1alpha1.GroupNames()[0]).Do(ctx).Into(group)
-	var list *unstructured.UnstructuredList
-	var rules dynamic.NamespaceableResourceInterface
-	if err == nil {
-		rules = f.Client.Resource(schema.GroupVersionResource{Group: group.Name, Version: group.PreferredVersion.Version,
-			Resource: "nodereadinessrules"})
-		list, err = rules.List(ctx, metav1.ListOptions{})
+	resource, version, err := f.look(ctx)
+	if err != nil || resource == nil {
+		return false, err
 	}
-	known := map[string]*unstructured.Unstructured{}
-	if apierrors.IsNotFound(err) {
-		f.serve(known)
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("listing rules: %w", err)
-	}
-	for i := range list.Items {
-		known[list.Items[i].GetName()] = &list.Items[i]
-	}
-	f.serve(known)
-	stream, err := rules.Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	stream, err := f.Metadata.Resource(*resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
 	if err != nil {
 		return false, fmt.Errorf("watching rules: %w", err)
 	}
 	defer stream.Stop()
 	for event := range stream.ResultChan() {
-		rule, ok := event.Object.(*unstructured.Unstructured)
+		rule, ok := event.Object.(*metav1.PartialObjectMetadata)
 		switch {
 		case event.Type == watch.Error:
 			return true, apierrors.FromObject(event.Object)
 		case !ok:
 		case event.Type == watch.Deleted:
-			delete(known, rule.GetName())
+			delete(f.known, rule.Name)
 		default:
-			known[rule.GetName()] = rule
+			if err := f.read(ctx, *resource, rule); err != nil {
+				return true, err
+			}
 		}
-		f.serve(known)
+		f.serve()
 	}
 	return true, nil
 }
 
-func (f *Foreign) serve(rules map[string]*unstructured.Unstructured) {
+// look reads the other controller's rules. It returns the resource and the version from which to watch, or nil if their
+// CRD is missing.
+func (f *Foreign) look(ctx context.Context) (*schema.GroupVersionResource, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	resource, err := f.find(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("finding their version: %w", err)
+	}
+	if resource == nil {
+		// An API server that has just started, or was told of a change of the CRD later than another one, does not serve it.
+		if f.missing++; len(f.known) > 0 && f.missing < looks {
+			return nil, "", errNoCRD
+		}
+		f.known = nil
+		f.serve()
+		return nil, "", nil
+	}
+	f.missing = 0
+	list, err := f.Metadata.Resource(*resource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing rules: %w", err)
+	}
+	before := f.known
+	f.known = make(map[string]foreignRule, len(list.Items))
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if rule, ok := before[name]; ok {
+			f.known[name] = rule
+		}
+		if err := f.read(ctx, *resource, &list.Items[i]); err != nil {
+			f.known = before
+			return nil, "", err
+		}
+	}
+	f.serve()
+	return resource, list.ResourceVersion, nil
+}
+
+// find returns the resource in the first version that is served and has it, or nil if there is none. The preferred
+// version of the group may have only other resources.
+func (f *Foreign) find(ctx context.Context) (*schema.GroupVersionResource, error) {
+	group := &metav1.APIGroup{}
+	err := f.Discovery.Get().AbsPath("/apis/" + v1alpha1.GroupNames()[0]).Do(ctx).Into(group)
+	for i := 0; err == nil && i < len(group.Versions); i++ {
+		resources, version := &metav1.APIResourceList{}, group.Versions[i]
+		err = f.Discovery.Get().AbsPath("/apis/" + version.GroupVersion).Do(ctx).Into(resources)
+		const plural = "nodereadinessrules"
+		if err == nil && slices.ContainsFunc(resources.APIResources,
+			func(r metav1.APIResource) bool { return r.Name == plural }) {
+			return &schema.GroupVersionResource{Group: group.Name, Version: version.Version, Resource: plural}, nil
+		}
+		if apierrors.IsNotFound(err) { // this version is no longer served
+			err = nil
+		}
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return nil, err
+}
+
+// read reads a rule whose metadata is known, unless this generation of it has been read.
+func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource,
+	rule *metav1.PartialObjectMetadata) error {
+	have, known := f.known[rule.Name]
+	if known && have.uid == rule.UID && have.version == resource.Version && have.generation == rule.Generation &&
+		rule.Generation > 0 {
+		return nil
+	}
+	list, err := f.Client.Resource(resource).List(ctx, metav1.ListOptions{
+		FieldSelector: metav1.ObjectNameField + "=" + rule.Name})
+	if err != nil {
+		return fmt.Errorf("reading rule %q: %w", rule.Name, err)
+	}
+	for i := range list.Items {
+		one := &list.Items[i]
+		next := foreignRule{uid: one.GetUID(), version: resource.Version, generation: one.GetGeneration()}
+		if next.taint, next.managed = ruleset.ForeignTaint(one.Object); next.taint.Key == "" || next.taint.Effect == "" {
+			log.FromContext(ctx).Info("A rule of another controller has no taint that this version of Nodegate can read",
+				"rule", one.GetName(), "apiVersion", one.GetAPIVersion())
+		}
+		f.known[one.GetName()] = next
+	}
+	return nil
+}
+
+func (f *Foreign) serve() {
 	foreign := ruleset.Foreign{}
-	for name, rule := range rules {
-		foreign.Add(name, rule.Object)
+	for name, rule := range f.known {
+		if rule.managed {
+			foreign.Add(name, rule.taint)
+		}
 	}
 	f.Rules.setForeign(foreign)
 }

@@ -13,40 +13,92 @@ import (
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 )
 
-// TestForeign reads another controller's rules in steps. test/integration/install has a real API server.
-func TestForeign(t *testing.T) {
-	type object = map[string]any
-	rule := func(key string) object {
-		return object{"kind": "NodeReadinessRule", "apiVersion": "readiness.node.x-k8s.io/v2",
-			"metadata": object{"name": "of-" + key},
-			"spec":     object{"taint": object{"key": "example.com/" + key, "effect": "NoSchedule"}}}
+type object = map[string]any
+
+// theirAPI is an API server with the rules of another controller.
+type theirAPI struct {
+	t *testing.T
+	// status is the HTTP status of each answer. versions are those of the group. Only v2 has rules.
+	status   int
+	versions []string
+	// listed are the keys of the taints of the rules, events those of a watch.
+	listed []string
+	events []object
+	read   int // how many specs were read
+	// noList makes lists of rules fail.
+	noList bool
+}
+
+// theirRule returns the metadata of a rule, and its spec.
+func theirRule(key, generation string) object {
+	return object{"kind": "NodeReadinessRule", "apiVersion": "readiness.node.x-k8s.io/v2",
+		"metadata": object{"name": "of-" + key, "uid": "uid-" + key, "generation": json.Number(generation)},
+		"spec":     object{"taint": object{"key": "example.com/" + key, "effect": "NoSchedule"}}}
+}
+
+func partial(of object) object {
+	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": of["metadata"]}
+}
+
+func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	const group = "readiness.node.x-k8s.io"
+	versions := []object{}
+	for _, v := range a.versions {
+		versions = append(versions, object{"groupVersion": group + "/" + v, "version": v})
 	}
-	var status int
-	var listed, events []object
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		answer := []object{{"kind": "APIGroup", "apiVersion": "v1", "name": "readiness.node.x-k8s.io",
-			"preferredVersion": object{"groupVersion": "readiness.node.x-k8s.io/v2", "version": "v2"}}}
-		switch {
-		case status != http.StatusOK:
-			w.WriteHeader(status)
-			answer[0] = object{"kind": "Status", "apiVersion": "v1", "code": status,
-				"reason": map[int]string{http.StatusNotFound: "NotFound"}[status]}
-		case r.URL.Query().Has("watch"):
-			answer = events
-		case strings.HasSuffix(r.URL.Path, "/v2/nodereadinessrules"):
-			answer[0] = object{"kind": "NodeReadinessRuleList", "apiVersion": "readiness.node.x-k8s.io/v2",
-				"metadata": object{"resourceVersion": "1"}, "items": listed}
+	status, answer := a.status, []object{}
+	path := strings.TrimPrefix(r.URL.Path, "/apis/"+group)
+	switch name, one := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=of-"); {
+	case a.status != http.StatusOK:
+	case path == "" && len(a.versions) > 0:
+		answer = append(answer, object{"kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": versions,
+			"preferredVersion": versions[0]})
+	case path == "/v3":
+		answer = append(answer, object{"kind": "APIResourceList", "apiVersion": "v1",
+			"resources": []object{{"name": "nodereadinessreports"}}})
+	case path == "/v2":
+		answer = append(answer, object{"kind": "APIResourceList", "apiVersion": "v1",
+			"resources": []object{{"name": "nodereadinessrules/status"}, {"name": "nodereadinessrules"}}})
+	case path != "/v2/nodereadinessrules":
+		status = max(status, http.StatusNotFound)
+	case a.noList:
+		status = http.StatusNotFound
+	case r.URL.Query().Has("watch"):
+		answer = a.events
+	case one:
+		a.read++
+		answer = append(answer, object{"kind": "NodeReadinessRuleList", "apiVersion": group + "/v2",
+			"metadata": object{"resourceVersion": "1"}, "items": []object{theirRule(name, "1")}})
+	default:
+		items := []object{}
+		for _, key := range a.listed {
+			items = append(items, partial(theirRule(key, "1")))
 		}
-		for _, o := range answer {
-			if err := json.NewEncoder(w).Encode(o); err != nil {
-				t.Error(err)
-			}
+		answer = append(answer, object{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+			"metadata": object{"resourceVersion": "1"}, "items": items})
+	}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		answer = []object{{"kind": "Status", "apiVersion": "v1", "code": status,
+			"reason": map[int]string{http.StatusNotFound: "NotFound"}[status]}}
+	}
+	for _, o := range answer {
+		if err := json.NewEncoder(w).Encode(o); err != nil {
+			a.t.Error(err)
 		}
-	}))
+	}
+}
+
+// newForeign returns the watch of an API server's rules.
+func newForeign(t *testing.T) (*theirAPI, *Foreign) {
+	t.Helper()
+	api := &theirAPI{t: t}
+	server := httptest.NewServer(api)
 	t.Cleanup(server.Close)
 	config := &rest.Config{Host: server.URL}
 	discovered, err := discovery.NewDiscoveryClientForConfig(config)
@@ -57,41 +109,69 @@ func TestForeign(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	data, err := metadata.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	rules, _ := newRules()
 	rules.synced = func() bool { return true }
-	f := &Foreign{Discovery: discovered.RESTClient(), Client: dynamically, Rules: rules}
+	f := &Foreign{Discovery: discovered.RESTClient(), Metadata: data, Client: dynamically, Rules: rules}
 	f.Setup()
+	return api, f
+}
+
+// TestForeign reads another controller's rules in steps. test/integration/install has a real API server.
+func TestForeign(t *testing.T) {
+	api, f := newForeign(t)
+	event := func(what, key, generation string) object {
+		return object{"type": what, "object": partial(theirRule(key, generation))}
+	}
+	both := []string{"v3", "v2"} // the preferred version has only another resource
 	for _, s := range []struct {
-		tells          string
-		status         int
-		listed, events []object
-		found, fails   bool
-		synced         bool
-		foreign        []string
+		tells        string
+		api          theirAPI
+		found, fails bool
+		unsynced     bool
+		foreign      []string
+		read         int
 	}{
-		{tells: "refused", status: http.StatusForbidden, fails: true},
-		{tells: "no CRD", status: http.StatusNotFound, synced: true},
-		{tells: "listed", status: http.StatusOK, listed: []object{rule("a"), rule("b")}, found: true, synced: true,
-			foreign: []string{"a", "b"}},
-		{tells: "changed", status: http.StatusOK, listed: []object{rule("a"), rule("b")}, events: []object{
-			{"type": "ADDED", "object": rule("c")}, {"type": "DELETED", "object": rule("a")}},
-			found: true, synced: true, foreign: []string{"b", "c"}},
-		{tells: "cannot be read", status: http.StatusInternalServerError, fails: true, synced: true,
+		{tells: "refused", api: theirAPI{status: http.StatusForbidden}, fails: true, unsynced: true},
+		{tells: "no CRD", api: theirAPI{status: http.StatusOK}},
+		{tells: "listed", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"}},
+			found: true, foreign: []string{"a", "b"}, read: 2},
+		{tells: "changed", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"},
+			events: []object{event("ADDED", "c", "1"), event("DELETED", "a", "1"), event("MODIFIED", "b", "1"),
+				event("MODIFIED", "c", "1")}},
+			found: true, foreign: []string{"b", "c"}, read: 1},
+		{tells: "cannot be read", api: theirAPI{status: http.StatusInternalServerError}, fails: true,
 			foreign: []string{"b", "c"}},
-		{tells: "the watch is too old", status: http.StatusOK, listed: []object{rule("c")}, events: []object{
-			{"type": "ERROR", "object": object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}}},
-			found: true, fails: true, synced: true, foreign: []string{"c"}},
-		{tells: "the CRD is gone", status: http.StatusNotFound, synced: true},
+		{tells: "no longer listed in this version", api: theirAPI{status: http.StatusOK, versions: both, noList: true},
+			fails: true, foreign: []string{"b", "c"}},
+		{tells: "the watch is too old", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"},
+			events: []object{{"type": "ERROR", "object": object{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+				"code": 410}}}},
+			found: true, fails: true, foreign: []string{"c"}},
+		{tells: "the version is not served", api: theirAPI{status: http.StatusOK, versions: []string{"v3"}}, fails: true,
+			foreign: []string{"c"}},
+		{tells: "nor is the group", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "served again", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"}}, found: true,
+			foreign: []string{"c"}},
+		{tells: "the CRD is gone", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "the CRD is gone", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "this is certain", api: theirAPI{status: http.StatusOK}},
 	} {
-		status, listed, events = s.status, s.listed, s.events
+		s.api.t = t
+		*api = s.api
 		found, err := f.follow(t.Context())
 		var foreign []string
-		for id := range rules.Set().Foreign() {
+		for id := range f.Rules.Set().Foreign() {
 			foreign = append(foreign, strings.TrimPrefix(id.Key, "example.com/"))
 		}
 		slices.Sort(foreign)
-		if found != s.found || (err != nil) != s.fails || rules.HasSynced() != s.synced || !slices.Equal(foreign, s.foreign) {
-			t.Errorf("%s: found %t, synced %t, foreign %q: %v", s.tells, found, rules.HasSynced(), foreign, err)
+		if found != s.found || (err != nil) != s.fails || f.Rules.HasSynced() == s.unsynced ||
+			!slices.Equal(foreign, s.foreign) || api.read != s.read {
+			t.Errorf("%s: found %t, synced %t, foreign %q, read %d: %v", s.tells, found, f.Rules.HasSynced(), foreign, api.read,
+				err)
 		}
 	}
 }

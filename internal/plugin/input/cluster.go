@@ -295,7 +295,9 @@ func (c *Cluster) Foreign(ctx context.Context) (ruleset.Foreign, error) {
 	list.SetGroupVersionKind(mapping.GroupVersionKind)
 	rules, err := List[*unstructured.Unstructured](ctx, c, theirs, list)
 	for _, rule := range rules {
-		out.Add(rule.GetName(), rule.Object)
+		if id, managed := ruleset.ForeignTaint(rule.Object); managed {
+			out.Add(rule.GetName(), id)
+		}
 	}
 	return out, err
 }
