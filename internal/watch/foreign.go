@@ -50,6 +50,10 @@ type Foreign struct {
 	known map[string]foreignRule // by name
 	// missing is how many looks in a row found no CRD.
 	missing int
+	// asks are requests to look again, and waiting those that the next look answers. ended is closed when Start ends.
+	asks    chan chan struct{}
+	waiting []chan struct{}
+	ended   chan struct{}
 }
 
 type foreignRule struct {
@@ -60,11 +64,35 @@ type foreignRule struct {
 	managed    bool // not in dry-run
 }
 
-// Setup makes Rules wait until the other controller's rules have been read.
-func (f *Foreign) Setup() { f.Rules.unread.Store(true) }
+// Setup makes Rules wait until the other controller's rules have been read, and read them again before a change of a
+// rule counts.
+func (f *Foreign) Setup() {
+	f.asks, f.ended = make(chan chan struct{}), make(chan struct{})
+	f.Rules.unread.Store(true)
+	f.Rules.lookAgain = f.lookAgain
+}
+
+// lookAgain waits for a look that begins now. If that fails, or takes too long, the last rules that were read count.
+func (f *Foreign) lookAgain() {
+	done, timer := make(chan struct{}), time.NewTimer(lookTimeout)
+	defer timer.Stop()
+	select {
+	case f.asks <- done:
+	case <-f.ended:
+		return
+	case <-timer.C:
+		return
+	}
+	select {
+	case <-done:
+	case <-f.ended:
+	case <-timer.C:
+	}
+}
 
 // Start implements manager.Runnable.
 func (f *Foreign) Start(ctx context.Context) error {
+	defer close(f.ended)
 	for {
 		began, pause := time.Now(), lookForForeign
 		found, err := f.follow(ctx)
@@ -77,10 +105,15 @@ func (f *Foreign) Start(ctx context.Context) error {
 		if found && err == nil { // the API server ends each watch after some minutes
 			pause = interval - time.Since(began)
 		}
+		if len(f.waiting) > 0 {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
+		case done := <-f.asks:
+			f.waiting = append(f.waiting, done)
 		}
 	}
 }
@@ -88,9 +121,14 @@ func (f *Foreign) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves webhooks by the rules.
 func (*Foreign) NeedLeaderElection() bool { return false }
 
-// follow reads the other controller's rules, if it has any, and follows their changes until the watch ends.
+// follow reads the other controller's rules, if it has any, and follows their changes until the watch ends or another
+// look is requested.
 func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	resource, version, err := f.look(ctx)
+	for _, done := range f.waiting {
+		close(done)
+	}
+	f.waiting = nil
 	if err != nil || resource == nil {
 		return false, err
 	}
@@ -99,22 +137,39 @@ func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 		return false, fmt.Errorf("watching rules: %w", err)
 	}
 	defer stream.Stop()
-	for event := range stream.ResultChan() {
-		rule, ok := event.Object.(*metav1.PartialObjectMetadata)
-		switch {
-		case event.Type == watch.Error:
-			return true, apierrors.FromObject(event.Object)
-		case !ok:
-		case event.Type == watch.Deleted:
-			delete(f.known, rule.Name)
-		default:
-			if err := f.read(ctx, *resource, rule); err != nil {
+	for {
+		select {
+		case done := <-f.asks:
+			f.waiting = append(f.waiting, done)
+			return true, nil
+		case event, open := <-stream.ResultChan():
+			if !open {
+				return true, nil
+			}
+			if err := f.apply(ctx, *resource, event); err != nil {
 				return true, err
 			}
 		}
-		f.serve()
 	}
-	return true, nil
+}
+
+// apply applies one event of the watch.
+func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResource, event watch.Event) error {
+	rule, ok := event.Object.(*metav1.PartialObjectMetadata)
+	switch {
+	case event.Type == watch.Error:
+		return apierrors.FromObject(event.Object)
+	case !ok:
+		return nil
+	case event.Type == watch.Deleted:
+		delete(f.known, rule.Name)
+	default:
+		if err := f.read(ctx, resource, rule); err != nil {
+			return err
+		}
+	}
+	f.serve()
+	return nil
 }
 
 // look reads the other controller's rules. It returns the resource and the version from which to watch, or nil if their

@@ -4,24 +4,31 @@
 package watch
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 type object = map[string]any
 
 // theirAPI is an API server with the rules of another controller.
 type theirAPI struct {
-	t *testing.T
+	t  *testing.T
+	mu sync.Mutex
 	// status is the HTTP status of each answer. versions are those of the group. Only v2 has rules.
 	status   int
 	versions []string
@@ -45,6 +52,8 @@ func partial(of object) object {
 }
 
 func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	const group = "readiness.node.x-k8s.io"
 	versions := []object{}
@@ -129,39 +138,39 @@ func TestForeign(t *testing.T) {
 	both := []string{"v3", "v2"} // the preferred version has only another resource
 	for _, s := range []struct {
 		tells        string
-		api          theirAPI
+		api          *theirAPI
 		found, fails bool
 		unsynced     bool
 		foreign      []string
 		read         int
 	}{
-		{tells: "refused", api: theirAPI{status: http.StatusForbidden}, fails: true, unsynced: true},
-		{tells: "no CRD", api: theirAPI{status: http.StatusOK}},
-		{tells: "listed", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"}},
+		{tells: "refused", api: &theirAPI{status: http.StatusForbidden}, fails: true, unsynced: true},
+		{tells: "no CRD", api: &theirAPI{status: http.StatusOK}},
+		{tells: "listed", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"}},
 			found: true, foreign: []string{"a", "b"}, read: 2},
-		{tells: "changed", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"},
+		{tells: "changed", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"},
 			events: []object{event("ADDED", "c", "1"), event("DELETED", "a", "1"), event("MODIFIED", "b", "1"),
 				event("MODIFIED", "c", "1")}},
 			found: true, foreign: []string{"b", "c"}, read: 1},
-		{tells: "cannot be read", api: theirAPI{status: http.StatusInternalServerError}, fails: true,
+		{tells: "cannot be read", api: &theirAPI{status: http.StatusInternalServerError}, fails: true,
 			foreign: []string{"b", "c"}},
-		{tells: "no longer listed in this version", api: theirAPI{status: http.StatusOK, versions: both, noList: true},
+		{tells: "no longer listed in this version", api: &theirAPI{status: http.StatusOK, versions: both, noList: true},
 			fails: true, foreign: []string{"b", "c"}},
-		{tells: "the watch is too old", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"},
+		{tells: "the watch is too old", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"},
 			events: []object{{"type": "ERROR", "object": object{"kind": "Status", "apiVersion": "v1", "status": "Failure",
 				"code": 410}}}},
 			found: true, fails: true, foreign: []string{"c"}},
-		{tells: "the version is not served", api: theirAPI{status: http.StatusOK, versions: []string{"v3"}}, fails: true,
+		{tells: "the version is not served", api: &theirAPI{status: http.StatusOK, versions: []string{"v3"}}, fails: true,
 			foreign: []string{"c"}},
-		{tells: "nor is the group", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
-		{tells: "served again", api: theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"}}, found: true,
+		{tells: "nor is the group", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "served again", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"}}, found: true,
 			foreign: []string{"c"}},
-		{tells: "the CRD is gone", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
-		{tells: "the CRD is gone", api: theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
-		{tells: "this is certain", api: theirAPI{status: http.StatusOK}},
+		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "this is certain", api: &theirAPI{status: http.StatusOK}},
 	} {
-		s.api.t = t
-		*api = s.api
+		api.status, api.versions, api.noList, api.read = s.api.status, s.api.versions, s.api.noList, 0
+		api.listed, api.events = s.api.listed, s.api.events
 		found, err := f.follow(t.Context())
 		var foreign []string
 		for id := range f.Rules.Set().Foreign() {
@@ -173,5 +182,52 @@ func TestForeign(t *testing.T) {
 			t.Errorf("%s: found %t, synced %t, foreign %q, read %d: %v", s.tells, found, f.Rules.HasSynced(), foreign, api.read,
 				err)
 		}
+	}
+}
+
+// TestTheOtherControllerTakesATaintOver: the user creates its rule first, and then deletes this one. Their CRD is new,
+// so that nothing watches it yet.
+func TestTheOtherControllerTakesATaintOver(t *testing.T) {
+	rule := func() *build.RuleWrapper {
+		return network().Taint("example.com/a", "", corev1.TaintEffectNoSchedule)
+	}
+	for name, change := range map[string]func(*Rules){
+		"deleted":   func(c *Rules) { c.put(rule().Generation(2).Deleted(now).Obj()) },
+		"gone":      func(c *Rules) { c.drop(rule().Obj()) },
+		"a dry-run": func(c *Rules) { c.put(rule().Generation(2).DryRun(true).Obj()) },
+		"created": func(c *Rules) {
+			c.put(rule().UID("u2").Named("another").Obj())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, f := newForeign(t)
+			api.status = http.StatusOK
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { ended <- f.Start(ctx) }()
+			defer func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}()
+			if err := f.Rules.WaitForSync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.Rules.put(rule().Obj())
+			api.mu.Lock()
+			api.versions, api.listed = []string{"v2"}, []string{"a"}
+			api.mu.Unlock()
+			before := f.Rules.Set().Named("net")
+			f.Rules.Subscribe(func(s *ruleset.Set) {
+				if s.Named("net") != before && !s.Foreign().Has(before.Taint) {
+					t.Error("the change counts before the other controller's rule")
+				}
+			})
+			change(f.Rules)
+			if !f.Rules.Set().Foreign().Has(before.Taint) {
+				t.Error("the other controller's rule is not known after the change")
+			}
+		})
 	}
 }

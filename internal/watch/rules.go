@@ -44,6 +44,8 @@ type Rules struct {
 	// foreign are the taints of another controller. unread is true until they are known, if they are read.
 	foreign ruleset.Foreign
 	unread  atomic.Bool
+	// lookAgain reads another controller's rules again. It is nil if they are not read.
+	lookAgain func()
 	// listed are the UIDs of the rules that the AdmissionRules says are frozen. It is nil while there is no such object.
 	listed sets.Set[string]
 
@@ -199,7 +201,25 @@ func (r *Rules) setForeign(foreign ruleset.Foreign) {
 	r.unread.Store(false)
 }
 
+// handsOver looks at another controller's rules before a change of a rule with a taint counts. A user who hands a taint
+// over creates the other controller's rule, and then deletes or edits this one: the deletion may be seen first.
+func (r *Rules) handsOver(before *ruleset.Rule, tainted, changed bool) {
+	if r.lookAgain != nil && !r.unread.Load() && changed && (tainted || before != nil && before.Taint != nil) {
+		r.lookAgain()
+	}
+}
+
+// known returns the rule with a UID, or nil.
+func (r *Rules) known(uid types.UID) *ruleset.Rule {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	return r.compiled.Rule(uid)
+}
+
 func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
+	former := r.known(rule.UID)
+	r.handsOver(former, rule.Spec.Taint != nil, former == nil && (r.synced() || !rule.DeletionTimestamp.IsZero()) ||
+		former != nil && former.Generation != rule.Generation)
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
@@ -217,6 +237,8 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 }
 
 func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
+	former := r.known(rule.UID)
+	r.handsOver(former, false, former != nil && former.Mode != ruleset.Deleting)
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	delete(r.reported, rule.UID)
