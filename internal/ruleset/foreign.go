@@ -16,7 +16,8 @@ import (
 // ReasonForeignRule means that a rule of another controller has the rule's taint.
 const ReasonForeignRule = "ForeignRule"
 
-// Foreign are the taints that another controller manages, each with the name of one of its rules. An installation in
+// Foreign are the taints that another controller manages, each with the name of one of its rules, or no name if its rules
+// cannot be read. An installation in
 // Nodegate's own API group never writes them, not even if a record claims them.
 type Foreign map[TaintID]string
 
@@ -52,9 +53,31 @@ func (f Foreign) Problem(r *Rule) *Problem {
 	if r.Taint == nil || !f.Has(r.Taint) {
 		return nil
 	}
-	return &Problem{Field: "spec.taint", Reason: ReasonForeignRule, Message: fmt.Sprintf("rule %s of another controller, "+
-		"in the API group %s, has the same key and effect: choose another key, or delete that rule",
-		f[TaintIDOf(*r.Taint)], v1alpha1.GroupNames()[0])}
+	name, group := f[TaintIDOf(*r.Taint)], v1alpha1.GroupNames()[0]
+	message := fmt.Sprintf("rule %s of another controller, in the API group %s, has the same key and effect: choose another "+
+		"key, or delete that rule", name, group)
+	if name == "" {
+		message = fmt.Sprintf("the rules of another controller, in the API group %s, cannot be read: one of them may have the "+
+			"same key and effect. The operator's log has the error", group)
+	}
+	return &Problem{Field: "spec.taint", Reason: ReasonForeignRule, Message: message}
+}
+
+// AssumedForeign returns the taints of all rules except those of rules that are trusted not to have a foreign one.
+func (s *Set) AssumedForeign(trusted func(*Rule) bool) Foreign {
+	out := Foreign{}
+	for _, trust := range []bool{false, true} {
+		for _, r := range s.rules {
+			switch {
+			case r.Taint == nil || trusted(r) != trust:
+			case trust:
+				delete(out, TaintIDOf(*r.Taint))
+			default:
+				out[TaintIDOf(*r.Taint)] = ""
+			}
+		}
+	}
+	return out
 }
 
 // Foreign returns the taints that another controller manages.

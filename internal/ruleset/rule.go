@@ -277,6 +277,11 @@ func ReportedNotInForce(obj *v1alpha1.NodeReadinessRule) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == obj.Generation
 }
 
+// ReportedInForce reports whether the status of a rule says that the rule, as it is now, is in force.
+func ReportedInForce(obj *v1alpha1.NodeReadinessRule) bool {
+	return obj.Status.InForce != nil && obj.Status.ObservedGeneration == obj.Generation
+}
+
 // Matches reports whether the rule selects a node with these labels.
 func (r *Rule) Matches(nodeLabels map[string]string) bool {
 	return r.Selector.Matches(labels.Set(nodeLabels))

@@ -39,8 +39,8 @@ var errNoCRD = errors.New("their CRD is not served: the rules that were there co
 // Foreign watches the rules of another controller in the default API group, for an installation in Nodegate's own one,
 // and freezes the rules of Nodegate that have the same taints. The other controller's CRD may come, go, and change its
 // version, so each look asks for the version. It reads a rule only when its generation changes: the status may be large
-// and change often. If the rules cannot be read, the last ones count. Until they have been read once, Rules has not
-// synced: a replica that does not know them could remove taints that are not its own.
+// and change often. If the rules cannot be read, the last ones count. Until they have been read once, or several looks
+// have failed, Rules has not synced: a replica that does not know them could remove taints that are not its own.
 type Foreign struct {
 	Discovery rest.Interface
 	Metadata  metadata.Interface
@@ -48,8 +48,8 @@ type Foreign struct {
 	Rules     *Rules
 
 	known map[string]foreignRule // by name
-	// missing is how many looks in a row found no CRD.
-	missing int
+	// missing is how many looks in a row found no CRD, and failed how many failed.
+	missing, failed int
 	// asks are requests to look again, and waiting those that the next look answers. ended is closed when Start ends.
 	asks    chan chan struct{}
 	waiting []chan struct{}
@@ -125,6 +125,12 @@ func (*Foreign) NeedLeaderElection() bool { return false }
 // look is requested.
 func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	resource, version, err := f.look(ctx)
+	if f.failed++; err == nil {
+		f.failed = 0
+	}
+	if f.failed >= looks {
+		f.Rules.assumeForeign()
+	}
 	for _, done := range f.waiting {
 		close(done)
 	}

@@ -13,12 +13,15 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -230,4 +233,63 @@ func TestTheOtherControllerTakesATaintOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRulesThatCannotBeReadAtTheStart: the rules that were in force stay so, and all others wait.
+func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
+	api, f := newForeign(t)
+	rule := func(name string, generation int64) *build.RuleWrapper {
+		return network().UID("u-"+name).Named(name).Generation(generation).Taint("example.com/"+name, "",
+			corev1.TaintEffectNoSchedule)
+	}
+	reported := func(r *build.RuleWrapper, generation int64) *build.RuleWrapper {
+		r.StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(now,
+			ruleset.Compile(r.Obj(), nil, now).SelectorHash)
+		r.Status.ObservedGeneration = generation
+		return r
+	}
+	f.Rules.put(reported(rule("inforce", 1), 1).Obj())
+	f.Rules.put(rule("sametaint", 1).Taint("example.com/inforce", "", corev1.TaintEffectNoSchedule).Obj())
+	f.Rules.put(rule("foreign", 1).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse).Obj())
+	f.Rules.put(reported(rule("edited", 2), 1).Obj())
+	f.Rules.put(rule("untainted", 1).Untainted().Health("rules").Obj())
+	api.status = http.StatusInternalServerError
+	for range looks - 1 {
+		if _, err := f.follow(t.Context()); err == nil || f.Rules.HasSynced() {
+			t.Errorf("synced at once: %v", err)
+		}
+	}
+	is := func(want map[string]string) {
+		t.Helper()
+		got := map[string]string{}
+		for _, r := range f.Rules.Set().All() {
+			got[r.Name] = r.Mode.String()
+			if r.Yields() && strings.Contains(r.Problems[0].Message, "rule  of") {
+				t.Errorf("%s: %s", r.Name, r.Problems[0].Message)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	_, err := f.follow(t.Context())
+	if err == nil || !f.Rules.HasSynced() {
+		t.Errorf("not synced: %v", err)
+	}
+	want := map[string]string{"inforce": "Enforced", "sametaint": "Enforced", "foreign": "Frozen", "edited": "Frozen",
+		"untainted": "Enforced"}
+	is(want)
+	f.Rules.lookAgain = nil
+	f.Rules.put(rule("new", 1).Obj())
+	want["new"] = "Frozen"
+	is(want)
+	f.Rules.put(reported(rule("edited", 2), 2).Obj()) // by a leader that has read them
+	want["edited"] = "Enforced"
+	is(want)
+	api.status, api.versions, api.listed = http.StatusOK, []string{"v2"}, []string{"foreign"}
+	if _, err := f.follow(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want["new"] = "Enforced"
+	is(want)
 }

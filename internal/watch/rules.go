@@ -44,6 +44,10 @@ type Rules struct {
 	// foreign are the taints of another controller. unread is true until they are known, if they are read.
 	foreign ruleset.Foreign
 	unread  atomic.Bool
+	// assumed says that they could not be read since the start, so that foreign are the taints of all rules but those in
+	// inForce, whose status says that they are in force.
+	assumed bool
+	inForce map[types.UID]bool
 	// lookAgain reads another controller's rules again. It is nil if they are not read.
 	lookAgain func()
 	// listed are the UIDs of the rules that the AdmissionRules says are frozen. It is nil while there is no such object.
@@ -61,7 +65,7 @@ type served struct {
 
 // NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
-	r := &Rules{clock: c, compiled: ruleset.NewSet(), reported: map[types.UID]bool{},
+	r := &Rules{clock: c, compiled: ruleset.NewSet(), reported: map[types.UID]bool{}, inForce: map[types.UID]bool{},
 		synced: func() bool { return false }}
 	r.served.Store(&served{set: ruleset.NewSet(), reported: ruleset.NewSet()})
 	return r
@@ -194,11 +198,23 @@ func (r *Rules) giveWay(other *ruleset.Problem) bool {
 func (r *Rules) setForeign(foreign ruleset.Foreign) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if !maps.Equal(foreign, r.foreign) {
-		r.foreign = foreign
+	if r.assumed || !maps.Equal(foreign, r.foreign) {
+		r.foreign, r.assumed = foreign, false
 		r.serve(r.compiled, r.Frozen(), r.OtherController())
 	}
 	r.unread.Store(false)
+}
+
+// assumeForeign makes the rules act that were in force when the process before this one ended, although another
+// controller's rules cannot be read: its taints were not theirs then. All other rules are frozen.
+func (r *Rules) assumeForeign() {
+	r.writing.Lock()
+	defer r.writing.Unlock()
+	if r.unread.Load() && r.synced() {
+		r.assumed = true
+		r.serve(r.compiled, r.Frozen(), r.OtherController())
+		r.unread.Store(false)
+	}
 }
 
 // handsOver looks at another controller's rules before a change of a rule with a taint counts. A user who hands a taint
@@ -227,7 +243,10 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	refused := ruleset.ReportedNotInForce(rule)
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
-	if before != nil && before.Equivalent(after) { // only its status has changed
+	inForce := ruleset.ReportedInForce(rule)
+	trust := r.assumed && r.inForce[rule.UID] != inForce
+	r.inForce[rule.UID] = inForce
+	if !trust && before != nil && before.Equivalent(after) { // only its status has changed
 		if !same {
 			r.report()
 		}
@@ -242,12 +261,16 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	delete(r.reported, rule.UID)
+	delete(r.inForce, rule.UID)
 	r.serve(r.compiled.Without(rule.UID), r.Frozen(), r.OtherController())
 }
 
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
+	if r.assumed {
+		r.foreign = compiled.AssumedForeign(func(rule *ruleset.Rule) bool { return r.inForce[rule.UID] })
+	}
 	compiled = compiled.Yield(r.foreign, r.clock.Now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
