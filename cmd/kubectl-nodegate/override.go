@@ -38,8 +38,9 @@ func newRelease(p *plugin) *cobra.Command {
 		Use:   "release NODE...",
 		Short: "Remove the taints of all rules from nodes, and keep them removed",
 		Long: `Remove the taints of all rules from nodes and keep them removed, regardless of the evidence, until
-"kubectl nodegate release --undo" or the end of --duration. Other taints are not changed. It sets
-the annotation ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
+"kubectl nodegate release --undo" or the end of --duration. Other taints are not changed, nor are
+those of rules that are frozen with the reason ForeignRule. It sets the annotation
+` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: `  kubectl nodegate release worker-3
   kubectl nodegate release -l example.com/pool=workers --duration 2h --yes
   kubectl nodegate release worker-3 --undo`,

@@ -184,8 +184,11 @@ func (s *Set) freezeDependents(before *Set) *Set {
 				Message: fmt.Sprintf("it requires rule %s, which is suspended", r.Name)}
 		case r.Mode == Frozen && len(r.Problems) > 0:
 			p := r.Problems[0]
-			causes[r.Name] = Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name,
-				p)}
+			cause := Problem{Reason: p.Reason, Message: fmt.Sprintf("it requires rule %s, which is frozen: %s", r.Name, p)}
+			if p.Reason == ReasonForeignRule { // the taint of the rule that requires it is not the other controller's
+				cause.Reason = ReasonUnavailable
+			}
+			causes[r.Name] = cause
 		}
 		rules = append(rules, r)
 	}

@@ -75,6 +75,10 @@ func TestForeign(t *testing.T) {
 		!strings.Contains(p[0].Message, "rule a-namesake of another controller") || !set.Named("a").Spared() {
 		t.Errorf("a: %v", p)
 	}
+	if b := set.Named("b"); b.Spared() || b.Problems[0].Reason != ReasonUnavailable ||
+		!strings.Contains(b.Problems[0].Message, "requires rule a, which is frozen: spec.taint: rule a-namesake") {
+		t.Errorf("b, which has another taint: %v", b.Problems)
+	}
 	modes := map[string]Mode{}
 	for _, r := range set.All() {
 		modes[r.Name] = r.Mode
