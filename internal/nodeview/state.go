@@ -90,7 +90,14 @@ func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
 	if rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
 		return false
 	}
-	t, claims := rec.Claim()
+	return rec.gone(node)
+}
+
+// Gone reports whether the taint that the rule claims is not on the node.
+func (s *State) Gone(node *corev1.Node) bool { return s.Record.gone(node) }
+
+func (r *Record) gone(node *corev1.Node) bool {
+	t, claims := r.Claim()
 	return claims && Find(node, &t) == nil
 }
 

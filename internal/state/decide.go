@@ -106,7 +106,7 @@ func Decide(in nodeview.Input) Choice {
 }
 
 // frozen changes nothing, except what a person asks for: the override Release still releases a node, and dry-run all
-// nodes. Both need no evidence.
+// nodes. Both need no evidence. If another controller manages the taint and has removed it, the claim ends.
 func frozen(in nodeview.Input, d Decision) Decision {
 	d.Claim, d.Frozen = in.State.Claimed, true
 	d.RecheckAt, d.Hold = time.Time{}, guard.HoldOf(in)
@@ -120,6 +120,8 @@ func frozen(in nodeview.Input, d Decision) Decision {
 	switch {
 	case in.Rule.Withdrawn():
 		d.Frozen = in.State.Record.Published == ""
+		return d.letGo(in)
+	case in.Rule.Yields() && in.State.Gone(in.Node):
 		return d.letGo(in)
 	case !in.State.Matches:
 	case in.Override.Action == nodeview.OverrideRelease && !in.Rule.Spared():

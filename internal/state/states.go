@@ -23,7 +23,7 @@ import (
 //	     │ New │                                         │ Held │   │ reboot, with rearmOn
 //	     └─────┘                                         └──────┘   │ (from every state, if the operator saw it)
 //	        │ ready for readySeconds,                     │ ▲  │  ───┘
-//	        │ older than minHoldSeconds               │ │  │ timeout, with action: Release
+//	        │ older than minHoldSeconds                   │ │  │ timeout, with action: Release
 //	        │   ┌─────────────────────────────────────────┘ │  └──────────────┐
 //	        ▼   ▼   ready for readySeconds                  │                 ▼
 //	     ┌────────────┐  not ready for unreadySeconds,      │            ┌──────────┐
@@ -48,7 +48,7 @@ import (
 // confirmed. Similarly, a claim from before the rule was last put in force ends if its taint is no longer on the node.
 //
 // A frozen or suspended rule changes no state and writes nothing. Only the override Release still ends the claim of a
-// suspended rule.
+// suspended rule. If another controller manages the taint of a frozen rule and removes it, the claim ends, too.
 //
 // The record and the marker on the node have, in each state:
 //
@@ -127,7 +127,7 @@ func (n *subject) recall() (again time.Time) {
 		n.rec.Since, n.rec.Late = n.Stamp(), false
 	}
 	if !n.adds() {
-		if t, claims := n.rec.Claim(); claims && nodeview.Find(n.Node, &t) == nil {
+		if n.State.Gone(n.Node) {
 			n.rec.DropClaim()
 			n.State.Claimed = false
 		}

@@ -385,11 +385,15 @@ func TestTheTaintOfAnotherControllerStays(t *testing.T) {
 		taints []string
 		record string
 	}{
-		"ready":                   {Rule(), held(), []string{Pending}, Claimed(1)},
-		"overridden":              {Rule(), overridden, []string{Pending}, Claimed(1)},
-		"in dry-run":              {Rule().DryRun(true), held(), []string{Pending}, Claimed(1)},
-		"suspended":               {Rule().Suspend(true), held(), []string{Pending}, Claimed(1)},
-		"relabelled":              {Rule(), held().Label("pool", "else"), []string{Pending}, Claimed(1)},
+		"ready":                {Rule(), held(), []string{Pending}, Claimed(1)},
+		"overridden":           {Rule(), overridden, []string{Pending}, Claimed(1)},
+		"in dry-run":           {Rule().DryRun(true), held(), []string{Pending}, Claimed(1)},
+		"suspended":            {Rule().Suspend(true), held(), []string{Pending}, Claimed(1)},
+		"relabelled":           {Rule(), held().Label("pool", "else"), []string{Pending}, Claimed(1)},
+		"removed by it":        {Rule(), held().Untaint(Key), nil, ""},
+		"removed, with health": {Rule().Health("rules"), held().Untaint(Key), nil, `{"rule":"cni","health":"Ready"}`},
+		"edited, and removed": {RuleOf("cni", CNI, Key), held().Untaint(Key).Taint(diskKey, "pending", NoSchedule).
+			Annotation(RecordKey, other), []string{diskPending}, other},
 		"new":                     {Rule(), Fresh(), nil, ""},
 		"deleted":                 {Rule().Deleted(At(2)), held(), []string{Pending}, ""},
 		"gone":                    {RuleOf("else", CNI, diskKey).Selector("pool", "else"), held(), []string{Pending}, ""},
