@@ -42,7 +42,7 @@ func (s *Set) Resolve(known Known, before *Set) *Set {
 	}
 	s = s.freezeForeign(known.Foreign, before).freezeForbidden(known.KeyPrefixes, before).freezeInvalid(before)
 	if known.Unavailable != nil {
-		s = s.freezeUnavailable(known.Unavailable, before)
+		s = s.freezeUnavailable(known.Unavailable, foreign, before)
 	}
 	if known.DaemonSets != nil {
 		s = s.withDaemonSets(known.Cluster, before)
@@ -52,8 +52,8 @@ func (s *Set) Resolve(known Known, before *Set) *Set {
 
 // freezeUnavailable returns the set with the rules frozen whose evidence cannot be read, or has not been read yet.
 // Otherwise the evidence would look as if it were missing. If such a rule was edited, its former version stays in force
-// until the new evidence has been read.
-func (s *Set) freezeUnavailable(unavailable func(*Rule) *Problem, before *Set) *Set {
+// until the new evidence has been read, unless another controller manages its taint by now.
+func (s *Set) freezeUnavailable(unavailable func(*Rule) *Problem, foreign Foreign, before *Set) *Set {
 	rules := slices.Clone(s.rules)
 	for i, rule := range rules {
 		if rule.Mode == Deleting || rule.Mode == Frozen {
@@ -63,7 +63,7 @@ func (s *Set) freezeUnavailable(unavailable func(*Rule) *Problem, before *Set) *
 			former := before.Rule(rule.UID)
 			rules[i] = rule.FreezeLike(former, *p)
 			if p.Reason == ReasonPending && rule.Mode == Enforced && former != nil && former.Mode == Enforced &&
-				unavailable(former) == nil {
+				unavailable(former) == nil && foreign.Problem(former) == nil {
 				rules[i] = former
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -89,6 +90,17 @@ func TestForeign(t *testing.T) {
 	again := set.Resolve(Known{}, set)
 	if again.Named("a") != set.Named("a") || !again.Foreign().Has(set.Named("a").Taint) {
 		t.Error("what is not known changes nothing")
+	}
+	edited := *chain("a").Named("a")
+	edited.Taint = &corev1.Taint{Key: "example.com/new", Effect: corev1.TaintEffectNoSchedule}
+	pending := Known{Foreign: f, Unavailable: func(r *Rule) *Problem {
+		if r.Taint.Key == edited.Taint.Key {
+			return &Problem{Reason: ReasonPending}
+		}
+		return nil
+	}}
+	if r := NewSet(&edited).Resolve(pending, chain("a")).Named("a"); r.Mode != Frozen || r.Taint.Key != edited.Taint.Key {
+		t.Errorf("while evidence is read, the former version is in force with the other controller's taint: %s", r.Taint.Key)
 	}
 	free := chain("a").Resolve(Known{Foreign: Foreign{}}, set)
 	if free.Named("a").Mode != Enforced || len(free.Foreign()) > 0 {

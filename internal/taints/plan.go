@@ -105,7 +105,11 @@ func has(taints []corev1.Taint, t *corev1.Taint) bool {
 	return slices.ContainsFunc(taints, func(o corev1.Taint) bool { return o.MatchTaint(t) })
 }
 
+// want notes a claim. A taint that another controller manages stays as it is, or missing.
 func (p *planner) want(c *claim) {
+	if p.foreign.Has(&c.taint) {
+		return
+	}
 	if p.after == nil {
 		p.after = map[ruleset.TaintID][]*claim{}
 	}
