@@ -5,6 +5,7 @@ package admissionrules
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,6 +33,9 @@ func (w *Writer) Start(ctx context.Context) error {
 			if err == nil || ctx.Err() != nil {
 				wait, failed = inspect, again
 				continue
+			}
+			if errors.Is(err, errOtherGroup) { // the next start is refused
+				return err
 			}
 			log.FromContext(ctx).Error(err, "Cannot write the rules for admission")
 			wait, failed = failed, min(2*failed, inspect)

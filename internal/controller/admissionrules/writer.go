@@ -67,21 +67,33 @@ func (w *Writer) Propose(set *ruleset.Set) {
 	w.Wake()
 }
 
+// errOtherGroup means that another installation, in another API group, has written the object. The rules of that one are
+// unknown here: their taints would be removed.
+var errOtherGroup = errors.New("another installation runs in this cluster")
+
 // Settle returns when the rules that have stopped have left the object, and edited ones are written, or when that has
-// failed: then it is tried again. It writes once for all of them.
-func (w *Writer) Settle(ctx context.Context) {
+// failed: then it is tried again. It writes once for all of them. With an error, no node may be changed.
+func (w *Writer) Settle(ctx context.Context) error {
 	if !w.isAhead() {
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
 	w.writing.Lock()
 	defer w.writing.Unlock()
-	if w.isAhead() && w.write(ctx) != nil {
+	if !w.isAhead() {
+		return nil
+	}
+	err := w.write(ctx)
+	if errors.Is(err, errOtherGroup) {
+		return err
+	}
+	if err != nil {
 		w.mu.Lock()
 		w.ahead = false // do not wait again for the same rules
 		w.mu.Unlock()
 	}
+	return nil
 }
 
 func (w *Writer) isAhead() bool {
@@ -166,6 +178,11 @@ func (w *Writer) write(ctx context.Context) error {
 		err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored))
 		if err != nil {
 			return w.done(nil, nil, err)
+		}
+		if stored.MarkerPrefix != "" {
+			if err := ruleset.CheckGroup(stored); err != nil {
+				return w.done(nil, nil, fmt.Errorf("%w: %w", errOtherGroup, err))
+			}
 		}
 		if w.Observe != nil {
 			w.Observe(stored)

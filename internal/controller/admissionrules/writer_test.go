@@ -71,7 +71,9 @@ func (s *scene) read() *admissionv1alpha1.AdmissionRules {
 // publish gives rules to a writer, and settles as before a node is changed.
 func (s *scene) publish(w *Writer, set *ruleset.Set) {
 	w.Propose(set)
-	w.Settle(s.Context())
+	if err := w.Settle(s.Context()); err != nil {
+		s.Error(err)
+	}
 }
 
 // expect compares the rules that are stored.
@@ -132,8 +134,11 @@ func TestRulesThatStopAtTheSameTimeAreOneWrite(t *testing.T) {
 	for i := range names {
 		w.Propose(s.rules(names[i+1:]...))
 	}
-	w.Settle(t.Context())
-	w.Settle(t.Context())
+	for range 2 {
+		if err := w.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 	s.expect("in the end")
 	if writes != 1 {
 		t.Errorf("%d writes, want 1", writes)
@@ -152,7 +157,9 @@ func TestAStopThatCannotBeWrittenIsWaitedForOnce(t *testing.T) {
 		}})
 	w.Propose(s.rules("a"))
 	for range 3 {
-		w.Settle(t.Context())
+		if err := w.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 	if writes != 1 {
 		t.Errorf("%d attempts, want 1", writes)
@@ -379,4 +386,25 @@ func TestAnObjectThatIsChangedOrDeletedIsWrittenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.expect("after a deletion", "a")
+}
+
+func TestTheObjectOfAnotherGroupStays(t *testing.T) {
+	s := newScene(t)
+	s.publish(s.writer(), s.rules("a"))
+	object := s.read()
+	object.MarkerPrefix = "nodegate.io/bootstrap-completed-"
+	if err := s.api.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	w := s.writer()
+	w.Propose(s.rules("b"))
+	for range 2 { // no node may be changed then
+		if err := w.Settle(t.Context()); !errors.Is(err, errOtherGroup) {
+			t.Errorf("settled: %v", err)
+		}
+	}
+	s.expect("the other installation's", "a")
+	if err := w.Start(t.Context()); !errors.Is(err, errOtherGroup) {
+		t.Errorf("started: %v", err)
+	}
 }

@@ -77,7 +77,7 @@ type Reconciler struct {
 	// Propose is called with rules before they come into force, and Settle before a node is reconciled by them. Both may
 	// be nil.
 	Propose func(*ruleset.Set)
-	Settle  func(context.Context)
+	Settle  func(context.Context) error
 	// Enqueue is called with nodes that need not wait for their retry any longer. It may be nil.
 	Enqueue func(nodes ...string)
 
@@ -123,7 +123,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	look := r.Fleet.Look(node)
 	if r.Settle != nil {
-		r.Settle(ctx)
+		if err := r.Settle(ctx); err != nil {
+			return reconcile.Result{}, fmt.Errorf("writing rules for admission before node %q: %w", node.Name, err)
+		}
 	}
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
 	p.swept.Node, p.swept.Foreign = node, p.set.Foreign()
