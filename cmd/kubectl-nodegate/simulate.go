@@ -176,6 +176,9 @@ func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
 	if in.Present, err = c.Rules(ctx); err != nil {
 		return err
 	}
+	if in.Foreign, err = c.Foreign(ctx); err != nil {
+		fmt.Fprintln(p.streams.ErrOut, "warning:", err)
+	}
 	in.Nodes, err = c.Nodes(ctx, labels.Everything())
 	in.Read = func(set *ruleset.Set) *sources.Snapshot { return c.Read(ctx, set) }
 	in.Pods = sync.OnceValues(func() ([]*corev1.Pod, error) { return c.Pods(ctx) })

@@ -22,12 +22,16 @@ import (
 const longest = 255
 
 // effect warns about what a write does to existing nodes at once: it puts a rule with a taint in force, or ends that by
-// dryRun. old is the rule before the write, without a name if the rule is new. It returns nil for other writes.
-func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *ruleset.Rule, nodes []*corev1.Node,
-	now time.Time) *lint.Warning {
+// dryRun. old is the rule before the write, without a name if the rule is new. It returns nil for other writes. It also
+// warns of a write that does nothing, because another controller manages the taint.
+func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *ruleset.Rule,
+	foreign ruleset.Foreign, nodes []*corev1.Node, now time.Time) *lint.Warning {
 	field, message := "spec.dryRun", ""
+	theirs := foreign.Problem(rule)
 	switch stored := old.Name != ""; {
 	case rule.Taint == nil:
+	case theirs != nil:
+		field, message = theirs.Field, "the operator changes no node for the rule: "+theirs.Message
 	case stored && obj.Spec.DryRun && !old.Spec.DryRun:
 		message = "the operator removes the rule's taint from all nodes"
 		if held := old.Status.Nodes; held != nil {

@@ -32,6 +32,7 @@ func TestEffect(t *testing.T) {
 	}
 	rehearsed := v1alpha1.NodeReadinessRuleStatus{ObservedGeneration: 1, DryRunResults: &v1alpha1.DryRunResults{
 		Summary: "Of 3 matching nodes, 2 would be tainted" + strings.Repeat(", and more", 30)}}
+	theirs := ruleset.Foreign{{Key: "readiness.k8s.io/a", Effect: corev1.TaintEffectNoSchedule}: "b"}
 	const (
 		counts  = "spec: the rule is in force at once and selects 3 nodes, 2 of them not ready (b, c)"
 		limit   = "; without maxUnavailable it may hold all of them at once"
@@ -39,6 +40,7 @@ func TestEffect(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		old, rule *build.RuleWrapper
+		foreign   ruleset.Foreign
 		want      string // the beginning, or nothing
 	}{
 		"a new rule":         {rule: network("a"), want: counts + limit},
@@ -66,14 +68,21 @@ func TestEffect(t *testing.T) {
 			rule: network("a").DryRun(true), want: removes + ", and it holds 2 now; suspend: true would"},
 		"dry-run begins at once": {old: network("a"), rule: network("a").DryRun(true), want: removes + "; suspend: true"},
 		"another edit":           {old: network("a"), rule: network("a").ReadySeconds(1)},
-		"resumed":                {old: network("a").Suspend(true), rule: network("a")},
+		"with another controller's taint": {rule: network("a"), foreign: theirs,
+			want: "spec.taint: the operator changes no node for the rule: rule b of another controller"},
+		"in dry-run, with another controller's taint": {old: network("a"), rule: network("a").DryRun(true), foreign: theirs,
+			want: "spec.taint: the operator changes no node"},
+		"with another taint than that": {rule: network("c"), foreign: theirs, want: counts + limit},
+		"resumed":                      {old: network("a").Suspend(true), rule: network("a")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := serve()
+			w.Rules = func() *ruleset.Set { return ruleset.NewSet().WithForeign(c.foreign) }
 			w.Facts = func(context.Context, ...*ruleset.Rule) (lint.Facts, error) { return lint.Facts{Nodes: nodes}, nil }
 			got := ""
 			for _, warning := range w.Handle(t.Context(), review(t, c.old, c.rule)).Warnings {
-				if strings.HasPrefix(warning, "spec: ") || strings.HasPrefix(warning, "spec.dryRun: ") {
+				if strings.HasPrefix(warning, "spec: ") || strings.HasPrefix(warning, "spec.taint: the operator") ||
+					strings.HasPrefix(warning, "spec.dryRun: ") {
 					got = warning
 				}
 			}

@@ -78,7 +78,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
 	}
 	warnings := lint.Warnings(rule, set, facts)
-	if e := effect(ctx, old, obj, rule, facts.Nodes, w.Clock.Now()); e != nil {
+	if e := effect(ctx, old, obj, rule, set.Foreign(), facts.Nodes, w.Clock.Now()); e != nil {
 		warnings = append([]lint.Warning{*e}, warnings...)
 	}
 	response := admission.Allowed("")

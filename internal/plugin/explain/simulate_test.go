@@ -277,3 +277,14 @@ func TestSimulatesExistingNodesThatAreIdle(t *testing.T) {
 		}
 	}
 }
+
+func TestSimulateATaintOfAnotherController(t *testing.T) {
+	in := simulation(only(build.MakeRule("r").UID("u1").Selector("pool", "a").Condition("A").Taint("example.com/r", "",
+		corev1.TaintEffectNoSchedule)), nil, numbered(1))
+	in.Foreign = ruleset.Foreign{{Key: "example.com/r", Effect: corev1.TaintEffectNoSchedule}: "theirs"}
+	r := in.Run().Rules[0]
+	if r.Mode != "Frozen" || len(r.Nodes) > 0 || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], "rule theirs of another controller") {
+		t.Errorf("%s, %v, %v", r.Mode, r.Nodes, r.Problems)
+	}
+}
