@@ -387,7 +387,7 @@ func TestTheTaintOfAnotherControllerStays(t *testing.T) {
 	}{
 		"ready":                {Rule(), held(), []string{Pending}, Claimed(1)},
 		"overridden":           {Rule(), overridden, []string{Pending}, Claimed(1)},
-		"in dry-run":           {Rule().DryRun(true), held(), []string{Pending}, Claimed(1)},
+		"in dry-run":           {Rule().DryRun(true), held(), []string{Pending}, ""},
 		"suspended":            {Rule().Suspend(true), held(), []string{Pending}, Claimed(1)},
 		"relabelled":           {Rule(), held().Label("pool", "else"), []string{Pending}, Claimed(1)},
 		"removed by it":        {Rule(), held().Untaint(Key), nil, ""},
