@@ -96,7 +96,7 @@ func (r *Rule) withDaemonSets(in evidence.Cluster, before *Rule) *Rule {
 			out.Requirements[i].Kind = q.In(in)
 		}
 	}
-	if before != nil && before.thawed != nil {
+	for before != nil && before.thawed != nil {
 		before = before.thawed
 	}
 	if before != nil && before.bare == bare && slices.EqualFunc(before.DaemonSets(), out.DaemonSets(),

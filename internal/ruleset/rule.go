@@ -200,10 +200,13 @@ func (r *Rule) Freeze(p Problem) *Rule {
 	return &frozen
 }
 
-// FreezeLike does the same as Freeze, but returns before if that is this rule, frozen by the same problem.
+// FreezeLike does the same as Freeze, but returns before if that is this rule, frozen by the same problem, also if it
+// was frozen by another problem after that.
 func (r *Rule) FreezeLike(before *Rule, p Problem) *Rule {
-	if before != nil && before.thawed == r && before.Problems[0] == p {
-		return before
+	for ; before != nil; before = before.thawed {
+		if before.thawed == r && before.Problems[0] == p {
+			return before
+		}
 	}
 	return r.Freeze(p)
 }

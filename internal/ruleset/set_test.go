@@ -91,6 +91,11 @@ func TestForeign(t *testing.T) {
 	if again.Named("a") != set.Named("a") || !again.Foreign().Has(set.Named("a").Taint) {
 		t.Error("what is not known changes nothing")
 	}
+	raw, twice := chain("a"), Known{Foreign: f, KeyPrefixes: []string{"example.org/"}}
+	first := raw.Resolve(twice, NewSet())
+	if next := raw.Resolve(twice, first); next.Named("a") != first.Named("a") || len(next.Named("a").Problems) != 2 {
+		t.Errorf("frozen by two problems, and not the same rule again: %v", next.Named("a").Problems)
+	}
 	edited := *chain("a").Named("a")
 	edited.Taint = &corev1.Taint{Key: "example.com/new", Effect: corev1.TaintEffectNoSchedule}
 	pending := Known{Foreign: f, Unavailable: func(r *Rule) *Problem {
