@@ -184,6 +184,14 @@ func besideTheirRules(ctx context.Context, t *testing.T, c *cluster.Cluster, plu
 			return c.Client.Update(ctx, crds)
 		}))
 	}
+	cluster.Must(t, c.Client.Get(ctx, key, crds))
+	reports := crds.DeepCopy() // a kind of a later version, which the group prefers then
+	reports.ObjectMeta = metav1.ObjectMeta{Name: "nodereadinessreports.readiness.node.x-k8s.io",
+		Annotations: crds.Annotations}
+	reports.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "nodereadinessreports",
+		Kind: "NodeReadinessReport"}
+	reports.Spec.Versions[0].Name = "v2"
+	cluster.Must(t, c.Client.Create(ctx, reports))
 	served("v1")
 	foreign.SetAPIVersion(group + "v1")
 	g.Eventually(func() error { return c.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign) }).Should(Succeed())
