@@ -83,19 +83,10 @@ WITH_ASSETS = dir="$$(hack/assets.sh $(if $(K8S),-kubernetes=$(K8S)))" && KUBEBU
 WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && \
 	export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
-# Stops if the installation in the cluster serves another API group: the rules and the CRD of this one are not its.
-CHECK_GROUP = prefix="$$($(KUBECTL) get admissionrules.nodegate.io nodegate --ignore-not-found -o 'jsonpath={.markerPrefix}' \
-	2>/dev/null)" || prefix=; case "$$prefix" in \
-	"") group="" ;; nodegate.io/*) group=rules.nodegate.io ;; *) group=readiness.node.x-k8s.io ;; esac; \
-	if [ -n "$$group" ] && [ "$$group" != "$(API_GROUP)" ]; then \
-	echo "Nodegate serves the API group $$group in this cluster, not $(API_GROUP): set CONFIG to what is deployed, or API_GROUP=$$group" >&2; \
-	exit 1; fi
-
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
-# completion markers.
-DELETE_RULES = if $(KUBECTL) get crd nodereadinessrules.$(API_GROUP) >/dev/null 2>&1; then \
-	$(KUBECTL) annotate nodereadinessrules.$(API_GROUP) --all nodegate.io/remove-markers=true && \
-	$(KUBECTL) delete nodereadinessrules.$(API_GROUP) --all --timeout=$(CLEANUP_TIMEOUT); fi
+# completion markers. The command refuses rules that may be another controller's, unless the group is given.
+GIVEN_GROUP = $(if $(filter-out file,$(origin API_GROUP))$(filter rules.nodegate.io,$(API_GROUP)),--api-group=$(API_GROUP))
+DELETE_RULES = $(GO) run ./cmd/manager delete-rules --all --timeout=$(CLEANUP_TIMEOUT) $(GIVEN_GROUP)
 
 .PHONY: all
 all: build
@@ -302,8 +293,7 @@ install: ## Install the CRDs into the current cluster, or bring them to this ver
 
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRDs from the current cluster.
-	@$(CHECK_GROUP)
-	@$(DELETE_RULES)
+	$(DELETE_RULES)
 	$(KUSTOMIZE) build config/$(if $(filter rules.nodegate.io,$(API_GROUP)),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 # A server-side apply alone would keep validations of an earlier version's CRD.
@@ -313,8 +303,7 @@ deploy: install build-installer ## Deploy the CRDs and the operator with the ima
 
 .PHONY: undeploy
 undeploy: ## Delete the rules, the operator and the CRDs from the current cluster.
-	@$(CHECK_GROUP)
-	@$(DELETE_RULES)
+	$(DELETE_RULES)
 	$(KUSTOMIZE) build $(CONFIG) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 # The image is set in an overlay of its own: a tracked file would change with each use.

@@ -51,6 +51,14 @@ func Served() Group {
 // Own reports whether this is Nodegate's own API group. The default one may then be another controller's.
 func (g Group) Own() bool { return g.Name != groups[0].Name }
 
+// OtherGroup returns the API group that this process does not serve.
+func OtherGroup() Group {
+	if Served().Own() {
+		return groups[0]
+	}
+	return groups[1]
+}
+
 // Serve chooses the API group that this process serves.
 func Serve(name string) error {
 	i := slices.Index(GroupNames(), name)
@@ -69,6 +77,16 @@ func GroupOf(markerPrefix string) (name string, known bool) {
 		}
 	}
 	return "", false
+}
+
+// FinalizerIn returns the finalizer of rules in an API group, or "" if the group is unknown.
+func FinalizerIn(group string) string {
+	for i := range groups {
+		if groups[i].Name == group {
+			return groups[i].Finalizer
+		}
+	}
+	return ""
 }
 
 // GroupNames returns the names of the API groups, the default first.

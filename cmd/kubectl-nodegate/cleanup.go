@@ -44,9 +44,9 @@ func newCleanup(p *plugin) *cobra.Command {
 completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that.
 Remove overrides that have ended, and name the nodes that keep another one. Rules that are not deleted, other taints and
 other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator
-cleans up. It needs --api-group if AdmissionRules and the operator's Deployment are deleted: the default
-group may belong to another controller.`,
-		Example: "  kubectl delete nrr --all --wait=false\n  kubectl nodegate cleanup",
+cleans up. In the default API group, it needs --api-group if AdmissionRules is deleted, because the group may belong to
+another controller. It also fails if the cluster shows that Nodegate served the other group.`,
+		Example: "  kubectl delete nodereadinessrules.GROUP --all --wait=false\n  kubectl nodegate cleanup --api-group=GROUP",
 		Args:    cobra.NoArgs,
 	}
 	o := newChanging(cmd, "cleaned up")
@@ -66,10 +66,12 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
 	}
-	if !c.GroupKnown && !v1alpha1.Served().Own() {
-		return fmt.Errorf("the API group %s may belong to another controller, and neither AdmissionRules nor the operator's "+
-			"Deployment is there to tell: set --api-group to the group in which Nodegate served rules",
-			v1alpha1.Served().Name)
+	nodes, err := c.Nodes(ctx, labels.Everything())
+	if err != nil {
+		return err
+	}
+	if err := c.CheckInstalled(ctx, nodes, p.now()); err != nil {
+		return err
 	}
 	foreign, err := c.Foreign(ctx)
 	if err != nil {
@@ -77,10 +79,6 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	}
 	deleted, set := deletedRules(rules.Items, p.now())
 	set = set.WithForeign(foreign)
-	nodes, err := c.Nodes(ctx, labels.Everything())
-	if err != nil {
-		return err
-	}
 	p.nameOverridden(nodes)
 	p.nameListed(ctx, c, set)
 	nodes = slices.DeleteFunc(nodes, func(n *corev1.Node) bool {

@@ -11,16 +11,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -157,17 +161,47 @@ var _ = Describe("cleanup", func() {
 			Annotation(v1alpha1.RecordAnnotationPrefix+string(live.UID),
 				`{"rule":"live","taint":"readiness.k8s.io/live=pending:NoSchedule"}`).Obj()
 		Expect(both.Client.Create(ctx, n)).To(Succeed())
-		cleanup := func(want int) string {
+		cleanup := func(want int, args ...string) string {
 			c := calling("")
-			code := run(ctx, c.plugin, []string{"cleanup", "--yes", "--kubeconfig", both.Kubeconfig()})
+			code := run(ctx, c.plugin, append(args, "cleanup", "--yes", "--kubeconfig", both.Kubeconfig()))
 			ExpectWithOffset(1, code).To(Equal(want), c.err.String())
 			return c.err.String()
 		}
+		DeferCleanup(func() { Expect(v1alpha1.Serve("readiness.node.x-k8s.io")).To(Succeed()) })
+		const owns = "--api-group=rules.nodegate.io"
 		Eventually(func() string { return cleanup(1) }).Should(ContainSubstring("set --api-group"))
+		Expect(cleanup(1, owns)).To(ContainSubstring("rule live in the API group readiness.node.x-k8s.io is Nodegate's: set"))
+		ours := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"nodeSelector": map[string]any{"matchLabels": map[string]any{"test": "ours"}},
+			"conditions":   []any{map[string]any{"type": cni, "requiredStatus": "True"}},
+			"publish":      map[string]any{"conditionType": "example.com/Verdict"},
+		}}}
+		ours.SetAPIVersion("rules.nodegate.io/v1alpha1")
+		ours.SetKind("NodeReadinessRule")
+		ours.SetName("ours")
+		ours.SetFinalizers([]string{"nodegate.io/cleanup-taints"})
+		Expect(both.Client.Create(ctx, ours)).To(Succeed())
+		Expect(cleanup(1, group)).To(ContainSubstring("rule ours in the API group rules.nodegate.io is Nodegate's: set"))
+		ours.SetFinalizers(nil)
+		Expect(both.Client.Update(ctx, ours)).To(Succeed())
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default", Labels: input.OperatorLabels}}
+		d.Spec = appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: d.Labels}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: d.Labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "a", Args: []string{owns}}}}}}
+		Expect(both.Client.Create(ctx, d)).To(Succeed())
+		Expect(cleanup(1, group)).To(ContainSubstring("Deployment serves the API group rules.nodegate.io, not"))
+		d.Spec.Template.Spec.Containers[0].Args = nil
+		Expect(both.Client.Update(ctx, d)).To(Succeed())
+		Expect(cleanup(1)).To(ContainSubstring("may belong to another controller"), "any user can create a Deployment")
 		Expect(both.Client.Create(ctx, &admissionv1alpha1.AdmissionRules{
 			ObjectMeta:   metav1.ObjectMeta{Name: admissionv1alpha1.Name},
 			MarkerPrefix: "readiness.k8s.io/bootstrap-completed-"})).To(Succeed())
 		Expect(cleanup(0)).To(ContainSubstring("Nothing to do"))
+		Expect(cleanup(1, owns)).To(ContainSubstring("the API group of Nodegate in this cluster is readiness.node.x-k8s.io"))
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: ruleset.IncumbentLease, Namespace: "default"},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), RenewTime: new(metav1.NowMicro())}}
+		Expect(both.Client.Create(ctx, lease)).To(Succeed())
+		Expect(cleanup(1, group)).To(ContainSubstring("another controller acts on the rules: incumbent-0"))
 		Expect(both.Client.Get(ctx, keyOf("n"), n)).To(Succeed())
 		Expect(keys(n)).To(ConsistOf("readiness.k8s.io/live"))
 	})

@@ -20,19 +20,6 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// checkGroup returns an error if the installation in the cluster serves another API group than --api-group. A cluster
-// without rules for admission does not tell.
-func checkGroup(ctx context.Context, c client.Reader) error {
-	stored := &admissionv1alpha1.AdmissionRules{}
-	switch err := c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored); {
-	case ignoreGone(err) != nil:
-		return fmt.Errorf("reading which API group Nodegate serves in this cluster: %w", err)
-	case err != nil:
-		return nil
-	}
-	return ruleset.CheckGroup(stored)
-}
-
 // seedAdmissionRules writes the rules for admission before an upgrade: those that are in force by their status. The new
 // policy reads them from its first moment, before an operator of this version leads. A leader that runs already
 // corrects them at once, if they are wrong.

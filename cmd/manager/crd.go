@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/apigroup"
 )
 
 // establishLimit is how long the API server may take to serve a CRD.
@@ -39,7 +41,10 @@ func newApplyCRDCommand() *cobra.Command {
 		Long: `Create the CRDs NodeReadinessRule and AdmissionRules, or replace their specs with those of this version, and
 wait until the API server serves them. Unlike "kubectl apply", the command leaves no field of another version in a CRD.
 It does not change stored rules. It also writes the rules for admission, by the status of the rules, so that the
-admission policy of this version has them before the operator is upgraded.`,
+admission policy of this version has them before the operator is upgraded.
+
+In the default API group the CRD may be another controller's. If Nodegate was not installed before, the command fails
+while a Node Readiness Controller renews its lease, or if an add-on manager manages the CRD.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := kubeconfig()
@@ -51,14 +56,15 @@ admission policy of this version has them before the operator is upgraded.`,
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
 			scheme := runtime.NewScheme()
-			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
+			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme),
+				coordinationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 				return err
 			}
 			c, err := ctrlclient.New(cfg, ctrlclient.Options{Scheme: scheme})
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
-			if err := checkGroup(cmd.Context(), c); err != nil {
+			if err := apigroup.CheckCRD(cmd.Context(), c, time.Now()); err != nil {
 				return err
 			}
 			for _, load := range []func() (*apiextensionsv1.CustomResourceDefinition, error){crd.Load, crd.LoadAdmissionRules} {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
@@ -26,6 +27,7 @@ import (
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -41,6 +43,7 @@ func TestCommands(t *testing.T) {
 	t.Run("delete-rules", func(t *testing.T) { deletes(t, server, crds) }) // in the end also the CRD
 	t.Run("the operator without the CRD", func(t *testing.T) { misses(t, client, server) })
 	t.Run("apply-crd", func(t *testing.T) { applies(t, crds) })
+	t.Run("beside another controller", func(t *testing.T) { givesWay(t, server, crds) })
 	t.Run("the rules for admission", func(t *testing.T) { fills(t, server) })
 	t.Run("another API group", func(t *testing.T) { refuses(t, server, crds) })
 }
@@ -130,6 +133,69 @@ func applies(t *testing.T, crds apiextensions.CustomResourceDefinitionInterface)
 		t.Error("a field of this version is missing")
 	}
 	apply("unchanged")
+}
+
+// givesWay: where no installation has recorded its group, nothing of another controller is deleted or replaced.
+func givesWay(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomResourceDefinitionInterface) {
+	ctx := t.Context()
+	command := func(want string, args ...string) {
+		t.Helper()
+		cmd := newCommand(&options{})
+		cmd.SetArgs(append(args, "--kubeconfig="+server.Kubeconfig()))
+		cmd.SetOut(io.Discard)
+		err := cmd.ExecuteContext(ctx)
+		if want == "" {
+			cluster.Must(t, err)
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %s", args, err, want)
+		}
+	}
+	edit := func(edit func(*apiextensionsv1.CustomResourceDefinition)) (generation int64) {
+		t.Helper()
+		cluster.Must(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			definition, err := crds.Get(ctx, crd.Name(), metav1.GetOptions{})
+			cluster.Must(t, err)
+			edit(definition)
+			definition, err = crds.Update(ctx, definition, metav1.UpdateOptions{})
+			if err == nil {
+				generation = definition.Generation
+			}
+			return err
+		}))
+		return generation
+	}
+	theirs := build.MakeRule("theirs").Condition("example.com/C").Selector("pool", "a").
+		Taint("readiness.example.com/theirs", "", corev1.TaintEffectNoSchedule).Obj()
+	cluster.Must(t, cluster.Poll(ctx, cluster.Limit, func() error { // the CRD was created a moment ago
+		return server.Client.Create(ctx, theirs.DeepCopy())
+	}))
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: ruleset.IncumbentLease, Namespace: "default"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), RenewTime: new(metav1.NowMicro())}}
+	cluster.Must(t, server.Client.Create(ctx, lease))
+	before := edit(func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Names.Categories = []string{"theirs"}
+		d.Labels = map[string]string{"addonmanager.kubernetes.io/mode": "Reconcile"}
+	})
+
+	command("with --api-group=rules.nodegate.io", "apply-crd")
+	command("incumbent-0 renews the lease", "delete-rules", "--all", "--timeout=5s")
+	cluster.Must(t, server.Client.Delete(ctx, lease))
+	command("addonmanager.kubernetes.io/mode=Reconcile", "apply-crd")
+	command("set --api-group="+v1alpha1.Served().Name, "delete-rules", "--all", "--timeout=5s")
+	if now := edit(func(d *apiextensionsv1.CustomResourceDefinition) { d.Labels = nil }); now != before {
+		t.Errorf("the spec of their CRD was written: generation %d, not %d", now, before)
+	}
+	cluster.Must(t, server.Client.Get(ctx, client.ObjectKeyFromObject(theirs), theirs))
+	if !theirs.DeletionTimestamp.IsZero() {
+		t.Error("their rule was deleted")
+	}
+
+	command("", "delete-rules", "--all", "--timeout=30s", "--api-group="+v1alpha1.Served().Name)
+	command("", "apply-crd")
+	object := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}}
+	cluster.Must(t, server.Client.Get(ctx, client.ObjectKeyFromObject(object), object))
+	command("", "delete-rules", "--all", "--timeout=30s")
+	cluster.Must(t, server.Client.Delete(ctx, object))
 }
 
 // fills: before an upgrade, the object has the rules that are in force by their status, also if it was written before.

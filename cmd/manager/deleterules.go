@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +23,7 @@ import (
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/apigroup"
 )
 
 // deletePoll is how often the command looks whether the rules are gone.
@@ -36,7 +38,10 @@ func newDeleteRulesCommand() *cobra.Command {
 		Short: "Delete rules, and wait until the operator has removed their taints",
 		Long: `Delete the named rules, or all with --all, and wait until they are gone. The operator must be running: it
 removes the taints of a rule from all nodes before the rule is gone. It also removes their completion markers, which it
-would otherwise keep for ten minutes. A rule that does not exist counts as deleted.`,
+would otherwise keep for ten minutes. A rule that does not exist counts as deleted.
+
+In the default API group the rules may be another controller's. The command then needs --api-group: if the installation
+has not recorded its group in AdmissionRules, or while a Node Readiness Controller renews its lease.`,
 		Args: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
 				return errors.New("one or more rule names, or --all, are required")
@@ -52,7 +57,8 @@ would otherwise keep for ten minutes. A rule that does not exist counts as delet
 				return err
 			}
 			scheme := runtime.NewScheme()
-			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme)); err != nil {
+			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme),
+				coordinationv1.AddToScheme(scheme)); err != nil {
 				return err
 			}
 			c, err := client.New(cfg, client.Options{Scheme: scheme})
@@ -61,7 +67,8 @@ would otherwise keep for ten minutes. A rule that does not exist counts as delet
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			if err := checkGroup(ctx, c); err != nil {
+			err = apigroup.CheckRules(ctx, c, cmd.Flags().Changed("api-group"), time.Now())
+			if err != nil && !withoutRules(c) {
 				return err
 			}
 			return deleteRules(ctx, c, names, cmd.OutOrStdout())
@@ -145,6 +152,12 @@ func findRules(ctx context.Context, c client.Client, names []string) ([]v1alpha1
 		}
 	}
 	return found, nil
+}
+
+// withoutRules reports whether the cluster does not serve the rules' API group: there is nothing to delete.
+func withoutRules(c client.Client) bool {
+	_, err := c.RESTMapper().RESTMapping(v1alpha1.GroupVersion().WithKind("NodeReadinessRule").GroupKind())
+	return meta.IsNoMatchError(err)
 }
 
 // ignoreGone ignores that a rule does not exist, or that the CRD and all rules are deleted.

@@ -27,6 +27,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission/node"
+	"github.com/nodegate/nodegate/internal/apigroup"
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/internal/version"
 )
@@ -61,7 +62,7 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 		return fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	// A process without this permission goes on: it reports later that it lacks it.
-	if err := checkGroup(ctx, mgr.GetAPIReader()); err != nil && !apierrors.IsForbidden(err) {
+	if _, err := apigroup.Check(ctx, mgr.GetAPIReader()); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
 	metrics.Registry.MustRegister(version.BuildInfo())

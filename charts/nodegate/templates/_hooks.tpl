@@ -97,9 +97,7 @@ spec:
         command: [/manager]
         args:
         {{- toYaml .args | nindent 8 }}
-        {{- if ne $.Values.apiGroup "readiness.node.x-k8s.io" }}
         - --api-group={{ $.Values.apiGroup }}
-        {{- end }}
         {{- with $.Values.extraEnv }}
         env:
         {{- toYaml . | nindent 8 }}

@@ -39,6 +39,7 @@ import (
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/apigroup"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -49,8 +50,6 @@ const (
 	leaseName = "operator.nodegate.io"
 	// Namespace is the namespace that the manifests and the documentation install the operator in.
 	Namespace = "nodegate-system"
-	// leasePatience is how old a lease may be, by the clock of this machine, before its holder counts as gone.
-	leasePatience = time.Minute
 )
 
 // OperatorLabels are the labels of the operator's deployment and its pods.
@@ -65,8 +64,8 @@ var AgentLabels = client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "a
 type Cluster struct {
 	client.WithWatch
 	Clients kubernetes.Interface
-	// GroupKnown is false if the API group of the rules is only the one that the cluster serves.
-	GroupKnown bool
+	// GroupGiven reports whether the user has chosen the API group of the rules.
+	GroupGiven bool
 }
 
 // Scheme returns a scheme with the types that the plugin reads and writes, with rules in the API group that is served.
@@ -79,11 +78,10 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// findGroup chooses the API group in which the installation in the cluster serves rules, and reports whether it is
-// known. The installation has recorded it in AdmissionRules, and the operator's deployment has it. If neither tells, it
-// is the only group that the cluster serves, which may be another controller's, or the default. A
-// user who may not look gets the default.
-func findGroup(ctx context.Context, config *rest.Config) (known bool, err error) {
+// findGroup chooses the API group in which the installation in the cluster serves rules. The installation has recorded
+// it in AdmissionRules, and the operator's deployment has it. If neither tells, it is the only group that the cluster
+// serves, which may be another controller's, or the default. A user who may not look gets the default.
+func findGroup(ctx context.Context, config *rest.Config) error {
 	if deadline, ok := ctx.Deadline(); ok { // discovery has no context
 		config = rest.CopyConfig(config)
 		if left := time.Until(deadline); config.Timeout == 0 || left < config.Timeout {
@@ -95,38 +93,51 @@ func findGroup(ctx context.Context, config *rest.Config) (known bool, err error)
 	utilruntime.Must(admissionv1alpha1.AddToScheme(scheme))
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return false, err
+		return err
 	}
-	object := &admissionv1alpha1.AdmissionRules{}
-	err = c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object)
-	if name, ok := v1alpha1.GroupOf(object.MarkerPrefix); err == nil && ok {
-		return true, v1alpha1.Serve(name)
+	switch object, err := apigroup.Recorded(ctx, c); {
+	case err != nil && !apierrors.IsForbidden(err):
+		return err
+	case object != nil:
+		if name, ok := v1alpha1.GroupOf(object.MarkerPrefix); ok {
+			return v1alpha1.Serve(name)
+		}
 	}
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return false, err
+	if name := (&Cluster{WithWatch: c}).deployedGroup(ctx); name != "" {
+		return v1alpha1.Serve(name)
 	}
-	args := operatorArgs(ctx, &Cluster{WithWatch: c})
-	if len(args) > 0 {
+	served, err := servedGroups(config)
+	if err != nil {
+		return err
+	}
+	switch len(served) {
+	case 0:
+		return v1alpha1.Serve(v1alpha1.GroupNames()[0])
+	case 1:
+		return v1alpha1.Serve(served[0])
+	}
+	return fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the "+
+		"operator's Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
+}
+
+// deployedGroup returns the API group in the arguments of the operator's deployment. It is empty if there is none that
+// the user may read. Any user can create a deployment with these labels, so it is no proof; if they differ, it is empty,
+// too.
+func (c *Cluster) deployedGroup(ctx context.Context) string {
+	var groups []string
+	for _, args := range operatorArgs(ctx, c) {
 		name := v1alpha1.GroupNames()[0]
 		for _, arg := range args {
 			if value, ok := strings.CutPrefix(arg, "--api-group="); ok {
 				name = value
 			}
 		}
-		return true, v1alpha1.Serve(name)
+		groups = append(groups, name)
 	}
-	served, err := servedGroups(config)
-	if err != nil {
-		return false, err
+	if slices.Sort(groups); len(slices.Compact(groups)) != 1 {
+		return ""
 	}
-	switch len(served) {
-	case 0:
-		return false, v1alpha1.Serve(v1alpha1.GroupNames()[0])
-	case 1:
-		return false, v1alpha1.Serve(served[0])
-	}
-	return false, fmt.Errorf("the cluster serves rules in the API groups %s, and neither AdmissionRules nor the "+
-		"operator's Deployment tells which one is Nodegate's: set --api-group", strings.Join(served, " and "))
+	return groups[0]
 }
 
 // servedGroups returns the API groups of rules that the cluster serves, as far as the user may ask.
@@ -155,12 +166,11 @@ func (f failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, 
 
 // New returns a cluster for a configuration. Without a group, it asks the server in which API group it serves rules.
 func New(ctx context.Context, config *rest.Config, group string) (*Cluster, error) {
-	known, err := group != "", error(nil)
-	if known {
-		if err = v1alpha1.Serve(group); err != nil {
+	if group != "" {
+		if err := v1alpha1.Serve(group); err != nil {
 			return nil, fmt.Errorf("--api-group: %w", err)
 		}
-	} else if known, err = findGroup(ctx, config); err != nil {
+	} else if err := findGroup(ctx, config); err != nil {
 		unreachable := (*url.Error)(nil)
 		if !errors.As(err, &unreachable) {
 			return nil, Explain(err, "finding the API group of the rules")
@@ -174,7 +184,7 @@ func New(ctx context.Context, config *rest.Config, group string) (*Cluster, erro
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{WithWatch: c, Clients: clients, GroupKnown: known}, Explain(err, "connecting to the cluster")
+	return &Cluster{WithWatch: c, Clients: clients, GroupGiven: group != ""}, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
@@ -224,15 +234,7 @@ func (c *Cluster) lease(ctx context.Context, name string, now time.Time) (last *
 	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
 		return nil, false
 	}
-	for i := range leases.Items {
-		l := &leases.Items[i]
-		if l.Namespace != corev1.NamespaceNodeLease && l.Spec.RenewTime != nil &&
-			(last == nil || l.Spec.RenewTime.After(last.Spec.RenewTime.Time)) {
-			last = l
-		}
-	}
-	return last, last != nil && ptr.Deref(last.Spec.HolderIdentity, "") != "" &&
-		now.Sub(last.Spec.RenewTime.Time) < leasePatience
+	return apigroup.Renewed(leases.Items, now)
 }
 
 // Operator tells by its lease whether a replica of the operator leads; nil if that is not known.
@@ -256,7 +258,7 @@ func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *
 // TransientTaintPrefixes returns the setting of the operator, or the default if its deployment cannot be read.
 func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
 	out := evidence.DefaultTransientTaintPrefixes
-	for _, arg := range operatorArgs(ctx, c) {
+	for _, arg := range slices.Concat(operatorArgs(ctx, c)...) {
 		if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
 			out = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 		}
@@ -264,14 +266,16 @@ func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
 	return out
 }
 
-// operatorArgs returns the arguments of the operator's deployment, or none if it cannot be read.
-func operatorArgs(ctx context.Context, c *Cluster) (out []string) {
+// operatorArgs returns the arguments of each deployment of the operator, or none if it cannot be read.
+func operatorArgs(ctx context.Context, c *Cluster) (out [][]string) {
 	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		OperatorLabels)
 	for _, d := range deployments {
+		var args []string
 		for _, container := range d.Spec.Template.Spec.Containers {
-			out = append(out, container.Args...)
+			args = append(args, container.Args...)
 		}
+		out = append(out, args)
 	}
 	return out
 }
@@ -282,24 +286,59 @@ func (c *Cluster) Foreign(ctx context.Context) (ruleset.Foreign, error) {
 	if !v1alpha1.Served().Own() {
 		return out, nil
 	}
-	kind := schema.GroupKind{Group: v1alpha1.GroupNames()[0], Kind: "NodeReadinessRule"}
-	mapping, err := c.RESTMapper().RESTMapping(kind) // in the version that is served
-	if meta.IsNoMatchError(err) {
-		return out, nil
-	}
-	const theirs = "the rules of another controller"
-	if err != nil {
-		return nil, Explain(err, "finding "+theirs)
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind)
-	rules, err := List[*unstructured.Unstructured](ctx, c, theirs, list)
+	rules, err := c.OtherRules(ctx)
 	for _, rule := range rules {
 		if id, managed := ruleset.ForeignTaint(rule.Object); managed {
 			out.Add(rule.GetName(), id)
 		}
 	}
 	return out, err
+}
+
+// OtherRules returns the rules in the API group that this process does not serve, in the version that is served.
+func (c *Cluster) OtherRules(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	group := v1alpha1.OtherGroup().Name
+	mapping, err := c.RESTMapper().RESTMapping(schema.GroupKind{Group: group, Kind: "NodeReadinessRule"})
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	what := "the rules in the API group " + group
+	if err != nil {
+		return nil, Explain(err, "finding "+what)
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(mapping.GroupVersionKind)
+	return List[*unstructured.Unstructured](ctx, c, what, list)
+}
+
+// CheckInstalled returns an error unless Nodegate serves, or served, the API group of this process in the cluster. nodes
+// are all nodes: a record on them, and the finalizer of Nodegate's own group, tell of rules of the other group.
+func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node, now time.Time) error {
+	group, other := v1alpha1.Served().Name, v1alpha1.OtherGroup()
+	if problem := c.OtherController(ctx, now); problem != nil {
+		return errors.New(problem.Message)
+	}
+	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, now); err != nil {
+		return Explain(err, "checking the API group")
+	}
+	if deployed := c.deployedGroup(ctx); deployed != "" && deployed != group {
+		return fmt.Errorf("the operator's Deployment serves the API group %s, not %s: set --api-group=%[1]s", deployed, group)
+	}
+	rules, err := c.OtherRules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		recorded := func(n *corev1.Node) bool {
+			_, ok := n.Annotations[v1alpha1.RecordAnnotationPrefix+string(rule.GetUID())]
+			return ok
+		}
+		if other.Own() && slices.Contains(rule.GetFinalizers(), other.Finalizer) || slices.ContainsFunc(nodes, recorded) {
+			return fmt.Errorf("rule %s in the API group %s is Nodegate's: set --api-group=%[2]s, not %s", rule.GetName(),
+				other.Name, group)
+		}
+	}
+	return nil
 }
 
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, if it cannot

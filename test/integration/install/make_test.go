@@ -144,6 +144,12 @@ func TestMakeDeletesOnlyItsGroup(t *testing.T) {
 			}
 		}
 	}
+	for arg, want := range map[string]bool{"ARGS=": false, "API_GROUP=readiness.node.x-k8s.io": true} {
+		out := c.mustMake(t, "uninstall", "-n", arg)
+		if strings.Contains(out, "delete-rules --all --timeout=60s --api-group=readiness.node.x-k8s.io") != want {
+			t.Errorf("make uninstall %s takes the group as the user's word: %t, want %t:\n%s", arg, !want, want, out)
+		}
+	}
 	if out, err := c.make(t.Context(), "uninstall", "-n", "CONFIG=config/nothing"); err == nil {
 		t.Errorf("a group of nothing:\n%s", out)
 	}
@@ -192,7 +198,7 @@ func makeDeploy(t *testing.T, empty *cluster.Cluster) {
 	}
 	out := c.mustMake(t, "uninstall")
 	check("uninstall", true, definition, samples[0])
-	rule, crd := strings.Index(out, `"`+samples[0].GetName()+`" deleted`),
+	rule, crd := strings.Index(out, "/"+samples[0].GetName()+" deleted"),
 		strings.Index(out, `"`+definition.GetName()+`" deleted`)
 	if rule < 0 || crd < rule {
 		t.Errorf("the rules are not deleted first, while an operator could clean up:\n%s", out)
