@@ -29,11 +29,12 @@ func newConvert(p *plugin) *cobra.Command {
 		Use:   "convert -f FILE",
 		Short: "Rewrite files of rules for this version, or for another API group",
 		Long: `Rewrite files of rules for this version, without a cluster: rename the fields that have another name
-now, and with --to move the rules to another API group. Only these words change: comments and the
-form of the file stay. The result goes to stdout. Notes about what to look at go to stderr.
+now, and with --to move the rules to another API group, with their finalizer. Only these words change:
+comments and the form of the file stay. The result goes to stdout. Notes about what to look at go to
+stderr.
 
 A file may have other objects, which stay as they are, and may be values of the chart, with rules in
-nodeReadinessRules. A template must be rendered before.`,
+rules or nodeReadinessRules. A template must be rendered before.`,
 		Example: "  kubectl nodegate convert -f rule.yaml > new.yaml\n" +
 			"  kubectl nodegate convert -f rules.yaml --to=" + v1alpha1.GroupNames()[1] + " > new.yaml",
 		Args: cobra.NoArgs,

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -37,6 +38,9 @@ var renamed = []struct{ path, name string }{
 // index is that of an entry of a list, in the path of a field.
 var index = regexp.MustCompile(`\[\d+\]`)
 
+// breaks finds lines with their ends, at each character at which the package yaml ends a line.
+var breaks = regexp.MustCompile("[^\r\n\u0085\u2028\u2029]*(\r\n|[\r\n\u0085\u2028\u2029]|$)")
+
 // Renamed returns the name that a field has now, by the path of its former name, such as
 // spec.requirements[0].resource.minimum. It is empty if the field was not renamed.
 func Renamed(path string) string {
@@ -60,10 +64,14 @@ type Result struct {
 }
 
 // Text converts the rules of a file in YAML or JSON. It renames fields that have another name now, and moves the rules
-// to an API group; an empty group leaves them where they are. Rules in the chart's value nodeReadinessRules are rules,
-// too. Everything else stays as it is.
+// to an API group; an empty group leaves them where they are. Rules in the chart's values rules and nodeReadinessRules
+// are rules, too, also in the values of a chart that depends on it. Everything else stays as it is.
 func Text(text []byte, group string) (*Result, error) {
-	c := &converter{group: group, lines: strings.SplitAfter(string(text), "\n"), edits: map[position]edit{}}
+	if !utf8.Valid(text) {
+		return nil, errors.New("the file is not in UTF-8: save it in this encoding")
+	}
+	c := &converter{group: group, lines: breaks.FindAllString(string(text), -1), edits: map[position]edit{},
+		seen: map[*yaml.Node]bool{}}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	for {
 		document := &yaml.Node{}
@@ -90,6 +98,7 @@ type converter struct {
 	group string
 	lines []string
 	edits map[position]edit
+	seen  map[*yaml.Node]bool // the objects that are converted: an alias may lead to one again
 	rules int
 	notes []string
 }
@@ -107,7 +116,10 @@ func (c *converter) replace(n *yaml.Node, old, now string) {
 
 // object converts a document, or an item of a list.
 func (c *converter) object(n *yaml.Node) {
-	n = resolve(n)
+	if n = resolve(n); c.seen[n] {
+		return
+	}
+	c.seen[n] = true
 	kind, version := scalar(n, "kind"), scalar(n, "apiVersion")
 	from, _, _ := strings.Cut(version, "/")
 	switch {
@@ -120,17 +132,34 @@ func (c *converter) object(n *yaml.Node) {
 		for _, item := range items(value(n, "items")) {
 			c.object(item)
 		}
-	case kind == "" && value(n, "nodeReadinessRules") != nil: // values of the chart
-		for _, item := range items(value(n, "nodeReadinessRules")) {
-			c.rules++
-			c.spec(item)
-		}
-		if g := value(n, "apiGroup"); c.group != "" && (g == nil || g.Value != c.group) {
-			c.note(n, "set apiGroup: %s in the values of the chart", c.group)
-		}
+	case kind == "" && c.values(n):
 	default:
 		c.others(n)
 	}
+}
+
+// values converts the rules in values of the chart, or of a chart that depends on it. It reports whether n has any.
+func (c *converter) values(n *yaml.Node) (found bool) {
+	for _, v := range append(fields(n), n) {
+		list, byName := value(v, "nodeReadinessRules"), fields(value(v, "rules"))
+		byName = slices.DeleteFunc(byName, func(rule *yaml.Node) bool { return len(fields(value(rule, "spec"))) == 0 })
+		if list == nil && len(byName) == 0 {
+			continue
+		}
+		found = true
+		for _, rule := range items(list) {
+			c.rules++
+			c.spec(rule)
+		}
+		for _, rule := range byName {
+			c.rules++
+			c.spec(value(rule, "spec"))
+		}
+		if g := value(v, "apiGroup"); c.group != "" && (g == nil || g.Value != c.group) {
+			c.note(v, "set apiGroup: %s in the values of the chart", c.group)
+		}
+	}
+	return found
 }
 
 // rule converts a rule of an API group.
@@ -143,6 +172,13 @@ func (c *converter) rule(n *yaml.Node, from string) {
 			c.note(k, "metadata.%s is of the object in the cluster: remove it before you apply the file", name)
 		}
 	}
+	for _, f := range items(value(metadata, "finalizers")) {
+		if c.group != "" && slices.ContainsFunc(v1alpha1.GroupNames(), func(group string) bool {
+			return f.Value == v1alpha1.FinalizerIn(group)
+		}) {
+			c.replace(f, f.Value, v1alpha1.FinalizerIn(c.group)) // in its new group, no controller would remove it
+		}
+	}
 	c.spec(value(n, "spec"))
 }
 
@@ -153,8 +189,14 @@ func (c *converter) move(n *yaml.Node, from string) {
 	}
 }
 
-// spec renames fields of a rule's spec.
+// spec renames fields of a rule's spec, and notes a value that has another meaning now.
 func (c *converter) spec(n *yaml.Node) {
+	for _, r := range items(value(n, "requirements")) {
+		if seconds := value(value(r, "pods"), "minReadySeconds"); seconds != nil && seconds.Value == "0" {
+			c.note(seconds, "pods.minReadySeconds: 0 was ignored. Now a pod without a readiness probe counts at once, not after "+
+				"10 seconds; without the field, it is 10 seconds")
+		}
+	}
 	for _, r := range renamed {
 		c.rename(n, strings.Split(r.path, "."), r.name)
 	}
@@ -205,8 +247,12 @@ func (c *converter) apply() string {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(b.column, a.column)) // from the end of a line
 	})
 	for _, p := range places {
-		e, line := c.edits[p], []rune(c.lines[p.line-1])
-		before, after := string(line[:p.column-1]), string(line[p.column-1:])
+		e, before, after := c.edits[p], "", ""
+		if p.line <= len(c.lines) {
+			line := []rune(c.lines[p.line-1])
+			column := min(p.column-1, len(line))
+			before, after = string(line[:column]), string(line[column:])
+		}
 		if !strings.Contains(after, e.old) {
 			c.notes = append(c.notes, fmt.Sprintf("line %4d: replace %s by %s", p.line, e.old, e.now))
 			continue
@@ -232,9 +278,15 @@ func value(n *yaml.Node, name string) *yaml.Node { _, v := field(n, name); retur
 
 // field returns a field of a mapping, also one that it merges from others ("<<").
 func field(n *yaml.Node, name string) (k, v *yaml.Node) {
-	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+	return merged(n, name, map[*yaml.Node]bool{})
+}
+
+// merged looks for a field in each mapping once: they may merge each other in a circle.
+func merged(n *yaml.Node, name string, seen map[*yaml.Node]bool) (k, v *yaml.Node) {
+	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode || seen[n] {
 		return nil, nil
 	}
+	seen[n] = true
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == name {
 			return n.Content[i], n.Content[i+1]
@@ -244,13 +296,24 @@ func field(n *yaml.Node, name string) (k, v *yaml.Node) {
 		if n.Content[i].Tag != "!!merge" {
 			continue
 		}
-		for _, merged := range append(items(n.Content[i+1]), n.Content[i+1]) {
-			if k, v := field(merged, name); k != nil {
+		for _, from := range append(items(n.Content[i+1]), n.Content[i+1]) {
+			if k, v := merged(from, name, seen); k != nil {
 				return k, v
 			}
 		}
 	}
 	return nil, nil
+}
+
+// fields returns the values of a mapping.
+func fields(n *yaml.Node) (out []*yaml.Node) {
+	if n = resolve(n); n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 1; i < len(n.Content); i += 2 {
+		out = append(out, resolve(n.Content[i]))
+	}
+	return out
 }
 
 func scalar(n *yaml.Node, name string) string {

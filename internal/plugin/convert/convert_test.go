@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -64,6 +65,10 @@ var after = strings.NewReplacer(`gpu, minimum:`, `gpu, min:`, `"minimum": 1`, `"
 
 func TestText(t *testing.T) {
 	const rule = "kind: NodeReadinessRule\napiVersion: \"" + theirs + "/v1alpha1\"\nmetadata: {name: a}\n"
+	merges := "a0: &a0 {}\n"
+	for i := range 64 {
+		merges += fmt.Sprintf("a%d: &a%[1]d {<<: [*a%d, *a%[2]d]}\n", i+1, i)
+	}
 	for name, c := range map[string]struct {
 		text, group, want string
 		rules             int
@@ -91,6 +96,33 @@ func TestText(t *testing.T) {
 			text: "replicas: 2\nnodeReadinessRules:\n- name: a\n  stabilization: {minimumHoldSeconds: 1}\n",
 			want: "replicas: 2\nnodeReadinessRules:\n- name: a\n  stabilization: {minHoldSeconds: 1}\n", rules: 1,
 			notes: []string{"line    1: set apiGroup: " + own + " in the values of the chart"}},
+		"a list and a map of rules": {group: own,
+			text: "nodeReadinessRules: [{name: a}]\nrules:\n  b: {spec: {stabilization: {minimumHoldSeconds: 1}}}\n" +
+				"  c: null\n  d: {labels: {}}\napiGroup: " + own + "\n", rules: 2,
+			want: "nodeReadinessRules: [{name: a}]\nrules:\n  b: {spec: {stabilization: {minHoldSeconds: 1}}}\n" +
+				"  c: null\n  d: {labels: {}}\napiGroup: " + own + "\n"},
+		"values of a chart that depends on it": {
+			text: "a: b\nnodegate: {rules: {b: {spec: {stabilization: {minimumHoldSeconds: 1}}}}}\n", rules: 1,
+			want: "a: b\nnodegate: {rules: {b: {spec: {stabilization: {minHoldSeconds: 1}}}}}\n"},
+		"rules of others": {text: "rules: [{apiGroups: [a]}]\ngroups: {rules: {a: b}}\n",
+			want: "rules: [{apiGroups: [a]}]\ngroups: {rules: {a: b}}\n"},
+		"the finalizer of its group": {text: strings.Replace(rule, "}", ", finalizers: ["+theirs+"/cleanup-taints, a]}", 1),
+			group: own, want: strings.Replace(strings.Replace(rule, theirs, own, 1), "}",
+				", finalizers: [nodegate.io/cleanup-taints, a]}", 1), rules: 1, notes: []string{
+				"line    3: metadata.finalizers is of the object in the cluster: remove it before you apply the file"}},
+		"a value with another meaning": {text: rule + "spec:\n  requirements:\n  - pods: {minReadySeconds: 0}\n",
+			want: rule + "spec:\n  requirements:\n  - pods: {minReadySeconds: 0}\n", rules: 1, notes: []string{
+				"line    6: pods.minReadySeconds: 0 was ignored. Now a pod without a readiness probe counts at once, not after " +
+					"10 seconds; without the field, it is 10 seconds"}},
+		"every end of a line": {text: strings.Replace(rule, "{", "{b: \"\u2028\u2029\u0085\", ", 1) +
+			"spec: {stabilization: {minimumHoldSeconds: 1}}\r---\r" + rule + "---\n",
+			want: strings.Replace(rule, "{", "{b: \"\u2028\u2029\u0085\", ", 1) +
+				"spec: {stabilization: {minHoldSeconds: 1}}\r---\r" + rule + "---\n", rules: 2},
+		"circles": {text: rule + "spec: &a {<<: *a, stabilization: {minimumHoldSeconds: 1}}\n---\n" +
+			"&l {kind: List, items: [*l]}\n",
+			want:  rule + "spec: &a {<<: *a, stabilization: {minHoldSeconds: 1}}\n---\n&l {kind: List, items: [*l]}\n",
+			rules: 1},
+		"merges of merges": {text: merges + rule + "spec: *a64\n", want: merges + rule + "spec: *a64\n", rules: 1},
 		"merged": {text: "a: &a {minimumHoldSeconds: 1}\n" + rule + "spec: {stabilization: {<<: *a}}\n",
 			want: "a: &a {minHoldSeconds: 1}\n" + rule + "spec: {stabilization: {<<: *a}}\n", rules: 1},
 		"windows": {text: strings.ReplaceAll(rule+"spec: {stabilization: {minimumHoldSeconds: 1}}\n", "\n", "\r\n"),
@@ -114,8 +146,10 @@ func TestText(t *testing.T) {
 }
 
 func TestAFileThatIsNoYAML(t *testing.T) {
-	if _, err := Text([]byte("spec: {{ .Values.spec }}\n  a: b: c\n"), ""); err == nil {
-		t.Error("no error")
+	for _, text := range []string{"spec: {{ .Values.spec }}\n  a: b: c\n", "\xff\xfea\x00:\x00 \x00b\x00"} {
+		if _, err := Text([]byte(text), ""); err == nil {
+			t.Errorf("%q: no error", text)
+		}
 	}
 }
 
