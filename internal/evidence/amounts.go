@@ -17,9 +17,13 @@ import (
 // Resource is a requirement of an amount of an allocatable resource.
 type Resource v1alpha1.ResourceRequirement
 
-func compileResource(_ *Problems, _ string, r *v1alpha1.Requirement) Kind {
+func compileResource(problems *Problems, field string, r *v1alpha1.Requirement) Kind {
 	if r.Resource == nil {
 		return nil
+	}
+	// Each node would have enough. The CRD drops a field that was stored under its former name.
+	if r.Resource.Min.Format == "" { // a 0 that was given has a format
+		problems.Invalid(field+".resource.min", "is required; its former name is minimum")
 	}
 	return (*Resource)(r.Resource)
 }
@@ -36,9 +40,12 @@ func (q *Resource) judge(f *Facts, now time.Time) (condition.Judgement, finding)
 // Devices is a requirement of a number of devices of a DRA driver.
 type Devices v1alpha1.DevicesRequirement
 
-func compileDevices(_ *Problems, _ string, r *v1alpha1.Requirement) Kind {
+func compileDevices(problems *Problems, field string, r *v1alpha1.Requirement) Kind {
 	if r.Devices == nil {
 		return nil
+	}
+	if r.Devices.Min < 1 {
+		problems.Invalid(field+".devices.min", "must be at least 1; its former name is minimum")
 	}
 	return (*Devices)(r.Devices)
 }
