@@ -257,7 +257,8 @@ func TestRoom(t *testing.T) {
 	if left := RoomIn(object.Rules); *left != *room {
 		t.Errorf("the object has room for %+v, want %+v", left, room)
 	}
-	if room := RoomIn(nil); !room.addNode("n", endpointsv1alpha1.MaxNodes-1) || room.addNode("n", endpointsv1alpha1.MaxNodes) {
+	room = RoomIn(nil)
+	if !room.addNode("n", endpointsv1alpha1.MaxNodes-1) || room.addNode("n", endpointsv1alpha1.MaxNodes) {
 		t.Error("the limit of a rule's nodes is not that of the CRD")
 	}
 }

@@ -11,8 +11,8 @@ import (
 const maxEndpointsBytes = 1_400_000
 
 // Room is the room that the object KeptEndpoints has for more rules and nodes. Each node counts with its longest state,
-// which is Kept: an object that is too large in an outage cannot be written, and then nothing would end. nil is room for
-// all.
+// which is Kept: if the object became too large in an outage, it could not be written, and nothing would end. nil is
+// room for all.
 type Room struct{ rules, bytes int }
 
 // RoomIn returns the room that is left in an object.

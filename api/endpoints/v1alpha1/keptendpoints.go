@@ -10,8 +10,10 @@ import (
 const (
 	// Name is the name of the only KeptEndpoints.
 	Name = "nodegate"
-	// MaxRules is how many rules it may have, and MaxNodes how many nodes each of them.
-	MaxRules, MaxNodes = 100, 20_000
+	// MaxRules is how many rules it may have.
+	MaxRules = 100
+	// MaxNodes is how many nodes each of them may have.
+	MaxNodes = 20_000
 )
 
 // KeptEndpoints tells the admission policy on which nodes the pods stay ready although the node controller finds the

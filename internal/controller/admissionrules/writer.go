@@ -197,7 +197,7 @@ func (w *Writer) write(ctx context.Context) error {
 }
 
 // errPruned: the policy fails for each node if it reads a field that is not stored.
-var errPruned = errors.New("the CRD admissionrules.nodegate.io in the cluster lacks fields: install that of this version")
+var errPruned = errors.New("the CRD admissionrules.nodegate.io lacks fields: install that of this version")
 
 // store writes the object, and returns the rules that are stored. It reads them: the API server drops fields that an
 // older CRD lacks, and its answer is decoded into the object, which keeps them.

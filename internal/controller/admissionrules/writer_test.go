@@ -354,7 +354,7 @@ func TestAFieldThatIsNotStoredIsAProblem(t *testing.T) {
 			return err
 		}})
 	s.publish(w, s.rules("a"))
-	if problem, undecided := w.Problem(s.rule("a")); undecided || !strings.Contains(problem, "install that of this version") {
+	if problem, undecided := w.Problem(s.rule("a")); undecided || !strings.Contains(problem, "lacks fields: install") {
 		t.Errorf("%q, undecided: %t", problem, undecided)
 	}
 	w.Client = api

@@ -52,7 +52,8 @@ func newScene(t *testing.T, server *cluster.Cluster) *scene {
 	s.rules(build.MakeRule("link").UID("u-link").Created(time.Now()).Selector("link", "true").Condition("Ready").
 		EvictionGuard(600).Endpoints(50, 60))
 	s.Keeper = &Keeper{Nodes: server.Client, Rules: func() *ruleset.Set { return s.set }, Policy: "nodegate-endpoints",
-		Recorder: s.recorder, Clock: s.clock, ServerTime: s.clock.Now, Look: func() {}, Mark: func(nodes ...string) { s.marking = nodes },
+		Recorder: s.recorder, Clock: s.clock, ServerTime: s.clock.Now, Look: func() {},
+		Mark:    func(nodes ...string) { s.marking = nodes },
 		Changed: func(rules ...string) { s.changed = append(s.changed, rules...) },
 		Live: interceptor.NewClient(server.Client, interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
