@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -94,8 +95,8 @@ func (s *scene) isReady(i int) {
 
 // reserve asks for room for node i, which is unready since so many seconds after now.
 func (s *scene) reserve(i, since int) bool {
-	return s.Reserve(s.rule.UID, s.nodes[i].Name, now.Add(time.Duration(since)*time.Second),
-		s.rule.Limit.Domains("", s.nodes[i].Labels), now) == ""
+	return s.Reserve(s.rule.UID, s.nodes[i].Name, limit.Request{Since: now.Add(time.Duration(since) * time.Second),
+		Domains: s.rule.Limit.Domains("", s.nodes[i].Labels)}, now) == ""
 }
 
 // wakes checks which nodes were enqueued since the last time.
@@ -157,7 +158,9 @@ func TestSetRulesNamesTheNodesThatARuleConcernsNowOrDidBefore(t *testing.T) {
 
 func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 	for name, reserve := range map[string]func(f *Fleet, rule types.UID, node string) bool{
-		"of claims": func(f *Fleet, rule types.UID, node string) bool { return f.Reserve(rule, node, now, "", now) == "" },
+		"of claims": func(f *Fleet, rule types.UID, node string) bool {
+			return f.Reserve(rule, node, limit.Request{Since: now}, now) == ""
+		},
 		"of published conditions": func(f *Fleet, rule types.UID, node string) bool {
 			return f.ReserveFalse(rule, node, "", now) == ""
 		},

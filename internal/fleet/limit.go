@@ -46,12 +46,11 @@ func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
 // unknownRule is why a rule that was deleted meanwhile holds nothing.
 const unknownRule = "the rule is not known"
 
-// Reserve asks the limits whether a rule may claim its taint on a node in service, which is in some domains and has
-// been unready since a time. Nodes that have been unready longer come first. It returns why not, or "". A granted claim
-// ends with Record or Unreserve.
-func (f *Fleet) Reserve(rule types.UID, node string, since time.Time, domains string, now time.Time) (why string) {
+// Reserve asks the limits whether a rule may claim its taint on a node in service. It returns why not, or "". A granted
+// claim ends with Record or Unreserve.
+func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request, now time.Time) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), since, domains, now) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, now) })
 	return why
 }
 

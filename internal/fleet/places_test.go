@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
@@ -218,7 +219,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
 				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
 			}
-			if granted := f.Reserve("u1", inService(0).Name, now, "", now) == ""; granted != (tc.want == 0) {
+			if granted := f.Reserve("u1", inService(0).Name, limit.Request{Since: now}, now) == ""; granted != (tc.want == 0) {
 				t.Errorf("a node may be held: %t", granted)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -34,9 +35,8 @@ type NodeInput struct {
 	Override nodeview.Override
 	// Observed returns what this process has observed before about a rule on this node. It may be nil.
 	Observed func(*ruleset.Rule) readiness.Observed
-	// Reserve asks the limits whether a rule may claim its taint on the node, which is in some domains and has been
-	// unready since a time. It returns why not, or "".
-	Reserve func(rule *ruleset.Rule, since time.Time, domains string) (why string)
+	// Reserve asks the limits whether a rule may claim its taint on the node. It returns why not, or "".
+	Reserve func(*ruleset.Rule, limit.Request) (why string)
 	// Busy reports whether pods run on the node that are not part of it; see Input.
 	Busy func() (busy, known bool)
 	// Occupied reports whether a pod runs on the node that a taint would evict or refuse; see Input.
@@ -122,7 +122,8 @@ func DecideNode(in *NodeInput) Outcome {
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
 		d := &choice.Granted
 		if choice.Otherwise != nil {
-			if why := in.Reserve(rule, verdict.Since, was.Domains); why != "" {
+			ask := limit.Request{Since: verdict.Since, Domains: was.Domains, Held: choice.Held}
+			if why := in.Reserve(rule, ask); why != "" {
 				d = choice.Otherwise
 				d.Limit = why
 			}

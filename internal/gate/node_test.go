@@ -13,6 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -36,7 +37,7 @@ func input(n *corev1.Node, rules ...*build.RuleWrapper) *NodeInput {
 	}
 	return &NodeInput{
 		Node: n, Swept: n, Rules: set, Evidence: &evidence.Gathered{}, Now: now,
-		Reserve: func(*ruleset.Rule, time.Time, string) string { return "" },
+		Reserve: func(*ruleset.Rule, limit.Request) string { return "" },
 	}
 }
 
@@ -94,6 +95,36 @@ func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
 	const want = "condition example.com/P is published by the older rule older"
 	if older, younger := out.Decisions[0].Unprobed, out.Decisions[1].Unprobed; older != "" || younger != want {
 		t.Errorf("%q, %q", older, younger)
+	}
+}
+
+func TestTheLimitsAreToldOfANodeThatIsHeldWithoutRoom(t *testing.T) {
+	limited := rule("r", "A").MaxUnavailable("1")
+	record := func(forced string) string {
+		return `{"rule":"r","taint":"example.com/r=:NoSchedule","since":"2026-01-02T03:00:00Z",` + forced +
+			`"released":"2026-01-02T03:00:00Z"}`
+	}
+	for name, c := range map[string]struct {
+		node       *build.NodeWrapper
+		asks, held bool
+	}{
+		"in service": {node().Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:00:00Z"}`), true,
+			false},
+		"an override held it": {node().Taint("example.com/r", "", corev1.TaintEffectNoSchedule).
+			Annotation("nodegate.io/rule-uid-of-r", record(`"forced":true,`)), true, true},
+		"it has room": {node().Taint("example.com/r", "", corev1.TaintEffectNoSchedule).
+			Annotation("nodegate.io/rule-uid-of-r", record(`"limited":true,`)), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, asks, held := input(c.node.Obj(), limited), false, false
+			in.Reserve = func(_ *ruleset.Rule, ask limit.Request) string {
+				asks, held = true, ask.Held
+				return ""
+			}
+			if DecideNode(in); asks != c.asks || held != c.held {
+				t.Errorf("asks: %t, held: %t", asks, held)
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -113,7 +114,7 @@ func TestPublishedCondition(t *testing.T) {
 			}
 			in := input(c.node.Obj(), r)
 			full := map[bool]string{true: "full"}[c.full]
-			in.Reserve = func(*ruleset.Rule, time.Time, string) string { return full }
+			in.Reserve = func(*ruleset.Rule, limit.Request) string { return full }
 			in.MayMark = func(*ruleset.Rule, string) string { return full }
 			out := DecideNode(in)
 			if got := strings.Join(changes(out), ", "); got != c.want {

@@ -13,6 +13,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	. "github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -27,7 +28,7 @@ func decided(r *build.RuleWrapper, n *build.NodeWrapper, occupied, busy, unknown
 	out := DecideNode(&NodeInput{
 		Node: obj, Swept: obj, Rules: ruleset.NewSet(compiled), Evidence: &evidence.Gathered{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} },
-		Reserve:  func(*ruleset.Rule, time.Time, string) string { return "full" },
+		Reserve:  func(*ruleset.Rule, limit.Request) string { return "full" },
 		Occupied: func(*corev1.Taint) (bool, bool) { return occupied, !unknown },
 		Busy:     func() (bool, bool) { return busy, !unknown },
 	})
@@ -187,7 +188,7 @@ func TestNothingIsObservedWhileARuleIsFrozen(t *testing.T) {
 	out := DecideNode(&NodeInput{
 		Node: obj, Swept: obj, Rules: ruleset.NewSet(frozen), Evidence: &evidence.Gathered{}, Now: now,
 		Observed: func(*ruleset.Rule) readiness.Observed { return before },
-		Reserve:  func(*ruleset.Rule, time.Time, string) string { return "full" },
+		Reserve:  func(*ruleset.Rule, limit.Request) string { return "full" },
 	})
 	if got := out.Decisions[0].Verdict.Observed; got != before {
 		t.Errorf("observed %+v: unreadySeconds would run while the evidence cannot be read", got)

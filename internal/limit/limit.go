@@ -266,28 +266,42 @@ func (l *Limit) Waiting(few int) (nodes int, first []int32) {
 	return len(l.waiters), first
 }
 
-// Reserve asks whether the rule may hold a node in service, which is in some domains and has been unready since a time.
-// Nodes that have been unready longer come first. It returns why not, or "" if it may. A granted claim ends with Settle
+// Request is what a node in service asks of the limits.
+type Request struct {
+	// Since is when the node became unready. Nodes that have been unready for longer come first.
+	Since time.Time
+	// Domains are those of the node, as Rule.Domains has them.
+	Domains string
+	// Held says that the node is held already, without room under the limits. A rate does not apply: it is about how many
+	// nodes the rule begins to hold.
+	Held bool
+}
+
+// Reserve asks whether the rule may hold a node. It returns why not, or "" if it may. A granted claim ends with Settle
 // or Unreserve. It may be made now: the caller asks again before it tries again.
-func (l *Limit) Reserve(n int32, since time.Time, domains string, now time.Time) (why string) {
-	if r, ok := l.reserved[n]; ok {
-		if r.until.IsZero() || inTime(r.until, now) {
+func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
+	if granted, ok := l.reserved[n]; ok {
+		if granted.until.IsZero() || inTime(granted.until, now) {
 			return ""
 		}
 		l.Unreserve(n)
 	}
-	w := l.wait(n, since, l.cell(domains))
+	w := l.wait(n, r.Since, l.cell(r.Domains))
 	if why = l.why(w.cell, claims); why != "" {
 		return why
 	}
-	if why = l.rateWhy(claims, now); why != "" {
+	if why = l.rateWhy(claims, now); why != "" && !r.Held {
 		return why
 	}
-	if !l.amongFirst(w) {
+	if !l.amongFirst(w, r.Held) {
 		return "nodes that have been unready for longer are held first, as many as the limit allows (" + l.rule.String() + ")"
 	}
 	l.stopWaiting(n)
-	l.reserved[n] = reservation{w.cell, l.rates.spend(claims)}
+	granted := reservation{cell: w.cell}
+	if !r.Held {
+		granted.until = l.rates.spend(claims)
+	}
+	l.reserved[n] = granted
 	w.cell.take(claims, 1)
 	return ""
 }
@@ -302,8 +316,8 @@ func (l *Limit) Unreserve(n int32) {
 }
 
 // amongFirst reports whether there is room for a waiting node after all that have been unready for longer, and that
-// have room.
-func (l *Limit) amongFirst(w *waiter) bool {
+// have room. Under a rate, only so many of them are before it as may be held now. held is that of the request.
+func (l *Limit) amongFirst(w *waiter, held bool) bool {
 	var taken []*cell
 	defer func() {
 		for _, c := range taken {
@@ -312,6 +326,9 @@ func (l *Limit) amongFirst(w *waiter) bool {
 	}()
 	last := map[*cell]*waiter{}
 	for {
+		if held && l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
+			return true
+		}
 		var next *waiter
 		for c := range l.look[claims] {
 			if c.waiting.Len() == 0 {
@@ -330,7 +347,7 @@ func (l *Limit) amongFirst(w *waiter) bool {
 		last[next.cell] = next
 		next.cell.take(claims, 1)
 		taken = append(taken, next.cell)
-		if e, _ := w.cell.full(claims); e != nil || l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
+		if e, _ := w.cell.full(claims); e != nil || !held && l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
 			return false
 		}
 	}

@@ -61,6 +61,11 @@ func (f *fleet) version(entries ...v1alpha1.Limit) {
 
 func (f *fleet) domains(i int) string { return f.rule.Domains("", f.labels[i]) }
 
+// request is that of a node that has been unready since so many seconds after the start.
+func (f *fleet) request(i, since int) Request {
+	return Request{Since: start.Add(time.Duration(since) * time.Second), Domains: f.domains(i)}
+}
+
 func (f *fleet) is(i int, n Node) {
 	f.Recount(int32(i), f.nodes[i], n, f.domains(i))
 	f.nodes[i] = n
@@ -69,7 +74,7 @@ func (f *fleet) is(i int, n Node) {
 // asks lets nodes ask to be held, the first of them unready for longest, and returns which may be.
 func (f *fleet) asks(nodes ...int) (granted []int) {
 	for _, i := range nodes {
-		if f.Reserve(int32(i), start.Add(time.Duration(i)*time.Second), f.domains(i), f.now) == "" {
+		if f.Reserve(int32(i), f.request(i, i), f.now) == "" {
 			f.is(i, Node{Counted: true, Claimed: true})
 			f.Settle(int32(i), Fate{})
 			granted = append(granted, i)
@@ -166,7 +171,7 @@ func TestWhyNamesTheLimitAndTheDomain(t *testing.T) {
 		2: `nodes are held in as many domains of topology.kubernetes.io/zone as limits[2] allows (maxDomains: 1), "x", ` +
 			`and this node is in "y": there is room when all of one domain are ready`,
 	} {
-		if got := f.Reserve(int32(i), start, f.domains(i), f.now); got != want {
+		if got := f.Reserve(int32(i), f.request(i, 0), f.now); got != want {
 			t.Errorf("node %d: %s", i, got)
 		}
 	}
@@ -372,7 +377,7 @@ func TestRates(t *testing.T) {
 	if o := write(); o.Claims != 0 || !o.Next.Equal(start.Add(630*time.Second)) || o.Why != want {
 		t.Errorf("ordered %+v although the rate is used up", o)
 	}
-	if got := f.Reserve(3, start, f.domains(3), f.now); got != want {
+	if got := f.Reserve(3, f.request(3, 0), f.now); got != want {
 		t.Errorf("node 3: %s", got)
 	}
 	f.version(rateOf(2, 600), limitOf("1", rack)) // a restart forgets what was not used, and the status counts it
@@ -386,7 +391,7 @@ func TestRates(t *testing.T) {
 		t.Errorf("held %v by orders that are too old", got)
 	}
 	dry := New(f.rule, false, func(a, b int32) bool { return a < b })
-	if why := dry.Reserve(0, start, f.domains(0), f.now); why != "" {
+	if why := dry.Reserve(0, f.request(0, 0), f.now); why != "" {
 		t.Errorf("a dry-run says: %s", why)
 	}
 }
@@ -395,7 +400,7 @@ func TestRates(t *testing.T) {
 func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
 	f := newFleet(t, racks("a", "b"), rateOf(1, 60))
 	ask := func(i, since int) bool {
-		return f.Reserve(int32(i), start.Add(time.Duration(since)*time.Second), "", f.now) == ""
+		return f.Reserve(int32(i), f.request(i, since), f.now) == ""
 	}
 	issue := func(status *v1alpha1.RateStatus) *v1alpha1.RateStatus {
 		o := f.Order(status, f.now)
@@ -427,10 +432,32 @@ func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
 	}
 }
 
+// TestARateDoesNotReleaseANode asks for nodes that are held already, as after the override Hold.
+func TestARateDoesNotReleaseANode(t *testing.T) {
+	f := newFleet(t, racks("a", "a", "a", "b", "c"), rateOf(1, 60), limitOf("2", ""), limitOf("1", rack))
+	f.asks(0, 1) // they wait for the rate
+	held := func(i int) bool {
+		r := f.request(i, i)
+		r.Held = true
+		return f.Reserve(int32(i), r, f.now) == ""
+	}
+	if !held(4) {
+		t.Error("a node is released although the limits that are no rates have room")
+	}
+	o := f.Order(nil, f.now)
+	f.Issue(&o)
+	if held(2) || held(3) {
+		t.Error("a held node takes the place of one that may be held now, and has been unready for longer")
+	}
+	if got := f.asks(0); len(got) != 1 {
+		t.Error("the claim of a held node has used the rate")
+	}
+}
+
 func TestAClaimThatCannotBeRecordedUsesARateOnce(t *testing.T) {
 	f := newFleet(t, racks("a"), rateOf(1, 60))
 	ask := func() bool {
-		return f.Reserve(0, start, "", f.now) == "" && f.ReserveFalse(0, "", f.now) == ""
+		return f.Reserve(0, f.request(0, 0), f.now) == "" && f.ReserveFalse(0, "", f.now) == ""
 	}
 	ask()
 	f.ReserveFalse(0, "", f.now)

@@ -81,10 +81,12 @@ type Decision struct {
 }
 
 // Choice is what a rule decides about a node. A claim on a node in service needs maxUnavailable, which DecideNode asks:
-// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if no limit is asked.
+// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if no limit is asked. Held
+// says that the rule claims the node already, without room under the limit.
 type Choice struct {
 	Granted   Decision
 	Otherwise *Decision
+	Held      bool
 }
 
 // Decide makes the decision of one rule about one node. Of several modes the first counts: deleting, frozen, dry-run,

@@ -99,7 +99,7 @@ func decide(in nodeview.Input, d Decision) Choice {
 		return Choice{Granted: n.after(m)}
 	}
 	refused := n.after(exempt(ReasonOverBudget))
-	return Choice{Granted: n.after(m), Otherwise: &refused}
+	return Choice{Granted: n.after(m), Otherwise: &refused, Held: n.State.Claimed}
 }
 
 // guard writes the start and the end of the guard into the record.

@@ -22,6 +22,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -200,7 +201,7 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
-		Reserve: func(r *ruleset.Rule, _ time.Time, _ string) string {
+		Reserve: func(r *ruleset.Rule, _ limit.Request) string {
 			w.Asked = true
 			return map[bool]string{true: "the limit is reached"}[slices.Contains(w.Refuse, r.Name)]
 		},

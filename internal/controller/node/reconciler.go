@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -167,8 +168,8 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
-	in.Reserve = func(rule *ruleset.Rule, since time.Time, domains string) string {
-		why := r.Fleet.Reserve(rule.UID, p.node.Name, since, domains, p.now)
+	in.Reserve = func(rule *ruleset.Rule, ask limit.Request) string {
+		why := r.Fleet.Reserve(rule.UID, p.node.Name, ask, p.now)
 		if why == "" {
 			p.reserved = append(p.reserved, rule)
 		}
@@ -203,7 +204,7 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 		Node: p.node, Swept: p.node, Rules: p.set, Evidence: p.evidence, Now: p.now, Objective: r.StartupObjective,
 		Arrivals: &r.arrivals,
 		Observed: func(rule *ruleset.Rule) readiness.Observed { return p.look.Observed(rule.UID) },
-		Reserve:  func(*ruleset.Rule, time.Time, string) string { return "nothing is reserved" },
+		Reserve:  func(*ruleset.Rule, limit.Request) string { return "nothing is reserved" },
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
 		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {

@@ -28,6 +28,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/replace/handover"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -332,7 +333,7 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-			d.Fleet.Reserve(d.rule.UID, "a", d.clock.Now(), "", d.clock.Now())
+			d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()}, d.clock.Now())
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
@@ -343,7 +344,7 @@ var _ = Describe("A rule", func() {
 	It("writes the time of a claim under a rate before the claim may be made", func(ctx context.Context) {
 		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
 		reserve := func(name string) string {
-			return d.Fleet.Reserve(d.rule.UID, name, d.clock.Now(), "", d.clock.Now())
+			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()}, d.clock.Now())
 		}
 		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
@@ -352,8 +353,8 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 		return
 	}
 	known := peeked{l.evidence}
-	d := explain.Decide(node, l.set, known, now, func(rule *ruleset.Rule, _ time.Time, domains string) string {
-		return l.reserve(rule, domains, now)
+	d := explain.Decide(node, l.set, known, now, func(rule *ruleset.Rule, ask limit.Request) string {
+		return l.reserve(rule, ask, now)
 	}, nil)
 	after := &row{Node: nodeOf(node, d, known, failed, now), labels: node.Labels, version: l.version, touched: l.version,
 		again: d.RecheckAt}
@@ -370,12 +371,12 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 }
 
 // reserve tells by the operator's report whether a rule's limit allows one more node to be tainted.
-func (l *Live) reserve(rule *ruleset.Rule, domains string, now time.Time) (why string) {
-	if limit := l.limits[rule.Name]; limit != nil && rule.Limit.Full(&v1alpha1.LimitStatus{InUse: limit.InUse,
-		Deleted: limit.Deleted, Domains: limit.Domains}, limit.Max, domains) {
-		return "the limit is reached (" + limit.Text + ")"
+func (l *Live) reserve(rule *ruleset.Rule, ask limit.Request, now time.Time) (why string) {
+	if of := l.limits[rule.Name]; of != nil && rule.Limit.Full(&v1alpha1.LimitStatus{InUse: of.InUse,
+		Deleted: of.Deleted, Domains: of.Domains}, of.Max, ask.Domains) {
+		return "the limit is reached (" + of.Text + ")"
 	}
-	if stored := l.rules[rule.Name]; stored != nil {
+	if stored := l.rules[rule.Name]; stored != nil && !ask.Held {
 		return rule.Limit.Reached(stored.Status.Rate, now)
 	}
 	return ""

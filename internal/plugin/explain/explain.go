@@ -19,6 +19,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/gate"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -74,8 +75,8 @@ type explainer struct {
 // Node explains a node.
 func (w *Moment) Node(node *corev1.Node) *report.NodeExplanation {
 	w.podsErr = nil
-	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, since time.Time, domains string) string {
-		return w.reserve(rule, node, since, domains)
+	all := Decide(node, w.Rules, w.Evidence, w.Now, func(rule *ruleset.Rule, ask limit.Request) string {
+		return w.reserve(rule, node, ask)
 	}, w.runs(node))
 	maintenance, _ := v1alpha1.Maintenance(node.Annotations, w.Now)
 	e := &report.NodeExplanation{
@@ -127,7 +128,7 @@ func (w *Moment) runs(node *corev1.Node) Runs {
 }
 
 // reserve asks a rule's limits whether one more node may be tainted. If the nodes cannot be listed, one may.
-func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time, domains string) (why string) {
+func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, ask limit.Request) (why string) {
 	if w.fleet == nil && w.fleetErr == nil {
 		var nodes []*corev1.Node
 		nodes, w.fleetErr = w.Nodes()
@@ -140,7 +141,7 @@ func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, since time.Time,
 	if w.fleetErr != nil {
 		return ""
 	}
-	return w.fleet.Reserve(rule.UID, node.Name, since, domains, w.Now)
+	return w.fleet.Reserve(rule.UID, node.Name, ask, w.Now)
 }
 
 // issue lets the rates of rules allow what they allow by the rules' statuses.
@@ -170,23 +171,22 @@ func distribute(f *fleet.Fleet, nodes []*corev1.Node, now time.Time,
 	decide func(*corev1.Node, Reserve),
 ) {
 	type claim struct {
-		rule    types.UID
-		node    string
-		since   time.Time
-		domains string
+		rule types.UID
+		node string
+		limit.Request
 	}
 	var claims []claim
 	for _, node := range nodes {
-		decide(node, func(rule *ruleset.Rule, since time.Time, domains string) string {
-			claims = append(claims, claim{rule.UID, node.Name, since, domains})
+		decide(node, func(rule *ruleset.Rule, ask limit.Request) string {
+			claims = append(claims, claim{rule.UID, node.Name, ask})
 			return ""
 		})
 	}
 	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(a.since.Compare(b.since), strings.Compare(a.node, b.node))
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.node, b.node))
 	})
 	for _, c := range claims {
-		f.Reserve(c.rule, c.node, c.since, c.domains, now)
+		f.Reserve(c.rule, c.node, c.Request, now)
 	}
 }
 
@@ -197,7 +197,7 @@ type Decided struct {
 }
 
 // Reserve asks a rule's limits whether one more node may be tainted, and returns why not.
-type Reserve = func(rule *ruleset.Rule, since time.Time, domains string) (why string)
+type Reserve = func(*ruleset.Rule, limit.Request) (why string)
 
 // Runs reports whether a pod that counts runs on a node, if that is known.
 type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)

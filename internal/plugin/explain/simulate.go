@@ -19,6 +19,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -159,8 +160,8 @@ func (s *Simulation) reserve() {
 
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *Simulation) node(node *corev1.Node) {
-	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, since time.Time, domains string) string {
-		return s.fleet.Reserve(rule.UID, node.Name, since, domains, s.Now)
+	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, ask limit.Request) string {
+		return s.fleet.Reserve(rule.UID, node.Name, ask, s.Now)
 	}, s.runs(node))
 	s.record(node, all.Decisions, func(d *state.Decision) bool { return d.Claim })
 	for i := range all.Decisions {
