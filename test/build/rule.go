@@ -190,6 +190,12 @@ func (r *RuleWrapper) LimitPer(label, v string) *RuleWrapper {
 	return r
 }
 
+// MaxDomains limits in how many failure domains the rule holds nodes in service at a time.
+func (r *RuleWrapper) MaxDomains(label string, n int32) *RuleWrapper {
+	r.Spec.Limits = append(r.Spec.Limits, v1alpha1.Limit{MaxDomains: &n, Per: label})
+	return r
+}
+
 // Rate limits claims on nodes in service within some seconds.
 func (r *RuleWrapper) Rate(most, withinSeconds int32) *RuleWrapper {
 	r.Spec.Limits = append(r.Spec.Limits, v1alpha1.Limit{Max: new(intstr.FromInt32(most)), WithinSeconds: &withinSeconds})

@@ -15,7 +15,7 @@ import (
 
 // codes are all kinds of warnings.
 var codes = sets.New(
-	SharedTaint, ConditionTaken, RemoteAddress, NoMaxUnavailable, SmallDomains, PublishedUnlimited,
+	SharedTaint, ConditionTaken, RemoteAddress, NoMaxUnavailable, SmallDomains, FewDomains, PublishedUnlimited,
 	NoNodeClaim, ReplacedTwice, KubeletCannotLabel, UnknownToAutoscalers, StartupTaint,
 	AutoscalerLimit, ShortMaxAge, NeverRepeated, Deadlock, LeftOut,
 	SelectsNothing, NoEvidence, NoReadinessProbe, ControlPlane, UnknownRule,

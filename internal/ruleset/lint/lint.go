@@ -32,6 +32,8 @@ const (
 	RemoteAddress Code = "RemoteAddress"
 	// SmallDomains: a percentage of each failure domain is most of the nodes of small domains.
 	SmallDomains Code = "SmallDomains"
+	// FewDomains: most nodes lack the label of a failure domain, or there are no more domains than maxDomains.
+	FewDomains Code = "FewDomains"
 	// NoMaxUnavailable: a NoExecute taint may evict the pods of any number of nodes at once.
 	NoMaxUnavailable Code = "NoMaxUnavailable"
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
@@ -287,20 +289,36 @@ func (l *linter) limit() {
 			"30%%", when)
 }
 
-// domains warns about failure domains that may lose most of their nodes.
+// domains warns about failure domains that may lose most of their nodes, and about domains that are no limit.
 func (l *linter) domains() {
+	selected := l.facts.selected(l.rule)
 	for i := range l.rule.Spec.Limits {
-		e := &l.rule.Spec.Limits[i]
-		if e.Per == "" || e.Max == nil || e.Max.Type == intstr.Int {
+		e, field := &l.rule.Spec.Limits[i], fmt.Sprintf("spec.limits[%d]", i)
+		if e.Per == "" || len(selected) == 0 {
 			continue
 		}
-		sizes := map[string]int{}
-		for _, n := range l.facts.selected(l.rule) {
+		sizes, missing := map[string]int{}, 0
+		for _, n := range selected {
+			if _, ok := n.Labels[e.Per]; !ok {
+				missing++
+			}
 			sizes[n.Labels[e.Per]]++
+		}
+		switch {
+		case 2*missing > len(selected):
+			l.warn(FewDomains, field+".per", "%d of %s that the rule selects do not have the label %s: they are one domain, so "+
+				"that maxDomains does not limit how many of them the rule holds, and max counts all of them together; check "+
+				"the label", missing, text.Nodes(len(selected)), e.Per)
+		case e.MaxDomains != nil && int(*e.MaxDomains) >= len(sizes):
+			l.warn(FewDomains, field+".maxDomains", "this is no limit: the nodes that the rule selects have %d values of %s",
+				len(sizes), e.Per)
+		}
+		if e.Max == nil || e.Max.Type == intstr.Int {
+			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(sizes)) {
 			if n := limit.Scaled(e.Max, sizes[name]); 2*n > sizes[name] && limit.Scaled(e.Max, 100) <= 50 {
-				l.warn(SmallDomains, fmt.Sprintf("spec.limits[%d].max", i), "%s of %s in the domain %q of %s, rounded up, "+
+				l.warn(SmallDomains, field+".max", "%s of %s in the domain %q of %s, rounded up, "+
 					"is %d: the rule may hold most nodes of small domains; use a number, or larger domains", e.Max,
 					text.Nodes(sizes[name]), name, e.Per, n)
 				break

@@ -36,6 +36,18 @@ func other() *build.RuleWrapper {
 	return r.UID("other")
 }
 
+// inRacks are nodes with a label, or without it for "-".
+func inRacks(racks ...string) (nodes []*corev1.Node) {
+	for _, rack := range racks {
+		n := build.MakeNode("n").Label(pool, "workers").Condition("example.com/CNI", "True", now)
+		if rack != "-" {
+			n.Label("rack", rack)
+		}
+		nodes = append(nodes, n.Obj())
+	}
+	return nodes
+}
+
 func compile(r *build.RuleWrapper) *ruleset.Rule { return ruleset.Compile(r.Obj(), nil, now) }
 
 func waitsFor(r *build.RuleWrapper, p v1alpha1.PodsRequirement) *build.RuleWrapper {
@@ -184,11 +196,25 @@ func TestWarnings(t *testing.T) {
 			says: "that loses its evidence",
 		},
 		"a percentage of a rack with one node": {
-			rule: good().LimitPer("rack", "30%"), facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{SmallDomains},
-			says: `30% of 1 node in the domain "" of rack, rounded up, is 1`,
+			rule: good().LimitPer("rack", "30%"), facts: Facts{Nodes: inRacks("a")}, want: []Code{SmallDomains},
+			says: `30% of 1 node in the domain "a" of rack, rounded up, is 1`,
 		},
 		"a number of a rack with one node": {
-			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: []*corev1.Node{worker}},
+			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: inRacks("a")},
+		},
+		"half of the nodes have a rack": {
+			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: inRacks("a", "-")},
+		},
+		"most nodes have no rack": {
+			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: inRacks("a", "-", "-")}, want: []Code{FewDomains},
+			says: "spec.limits[0].per: 2 of 3 nodes that the rule selects do not have the label rack",
+		},
+		"as many racks as may be in use": {
+			rule: good().MaxDomains("rack", 2), facts: Facts{Nodes: inRacks("a", "b", "b")}, want: []Code{FewDomains},
+			says: "spec.limits[0].maxDomains: this is no limit: the nodes that the rule selects have 2 values of rack",
+		},
+		"more racks than may be in use": {
+			rule: good().MaxDomains("rack", 1), facts: Facts{Nodes: inRacks("a", "-")},
 		},
 		"eviction with a limit of each rack only": {
 			rule: good().LimitPer("rack", "1").Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
