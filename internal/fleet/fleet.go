@@ -31,6 +31,10 @@ type Entry struct {
 	HeartbeatDecides bool
 	// Expired is whether the node waits for its replacement.
 	Expired bool
+	// Unmarked says that the limits keep the published condition from being False.
+	Unmarked bool
+	// Unwritten says of a write that has failed that certainly nothing was written.
+	Unwritten bool
 
 	pending bool   // the node was not evaluated by this version of the rule; the Outcome is that of the version before
 	changed uint32 // of a pending entry: when that Outcome began, or 0
@@ -202,9 +206,6 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 			}
 			if since, held := before.held[n]; held {
 				state.held[n] = since
-			}
-			if since, waits := before.limit.Waits(n); waits && rule.Limited() {
-				state.limit.Wait(n, since, current.Domains)
 			}
 		}
 		state.put(n, &e, e.changed == 0, now)

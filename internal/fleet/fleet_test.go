@@ -162,7 +162,7 @@ func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 			return f.Reserve(rule, node, limit.Request{Since: now}, now) == ""
 		},
 		"of published conditions": func(f *Fleet, rule types.UID, node string) bool {
-			return f.ReserveFalse(rule, node, "", now) == ""
+			return f.Reserve(rule, node, limit.Request{Use: limit.Marks, Since: now}, now) == ""
 		},
 	} {
 		s := newScene(t, rule("30%"), 100)
@@ -197,7 +197,9 @@ func TestExactlyAsManyAreWokenAsHaveRoom(t *testing.T) {
 	}
 	s.wakes("while there is no room")
 	for i := range 3 {
-		s.Unreserve(s.rule.UID, s.nodes[i].Name)
+		refused := s.entry(i, v1alpha1.NodeStateFailed, "PatchFailed")
+		refused.Unwritten = true
+		s.records(i, refused)
 	}
 	s.wakes("the three that there is room for", 98, 99, 96)
 	s.records(10, over(10)) // of no importance

@@ -22,15 +22,18 @@ func newLimit(rule *ruleset.Rule, n *nodes) *limit.Limit {
 	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
 }
 
-// fate says what an entry means for the limit. The entry is nil if the rule does not concern the node.
-func fate(e *Entry) limit.Fate {
-	if e == nil {
-		return limit.Fate{Ready: true}
+// settle tells the limit what an entry means for it. The entry is nil if the rule does not concern the node.
+func (s *ruleState) settle(n int32, e *Entry, now time.Time) {
+	var claim, mark limit.Fate
+	if e != nil {
+		full := e.State == v1alpha1.NodeStateHeld && e.Warning == AnnotationsFull
+		failed, published := e.State == v1alpha1.NodeStateFailed, e.PublishProblem == ""
+		claim = limit.Fate{Refused: e.Reason == state.ReasonOverBudget, Unknown: failed && published && !e.Unwritten,
+			Unwritten: failed && published && e.Unwritten || full && e.Rule.Taint == nil && !e.Current.Claimed}
+		mark = limit.Fate{Refused: e.Unmarked, Unknown: (failed || !published) && !e.Unwritten,
+			Unwritten: (failed || !published) && e.Unwritten || full && !e.Current.MarkedFalse}
 	}
-	full := e.State == v1alpha1.NodeStateHeld && e.Warning == AnnotationsFull
-	return limit.Fate{Unknown: e.State == v1alpha1.NodeStateFailed, Ready: e.State == v1alpha1.NodeStateReady,
-		Refused:    e.Reason == state.ReasonOverBudget,
-		Unrecorded: full && e.Rule.Taint == nil && !e.Current.Claimed, Unmarked: full && !e.Current.MarkedFalse}
+	s.limit.Settle(n, claim, mark, now)
 }
 
 // succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule
@@ -46,19 +49,11 @@ func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
 // unknownRule is why a rule that was deleted meanwhile holds nothing.
 const unknownRule = "the rule is not known"
 
-// Reserve asks the limits whether a rule may claim its taint on a node in service. It returns why not, or "". A granted
-// claim ends with Record or Unreserve.
+// Reserve asks the limits of a rule whether a node in service may use them. It returns why not, or "". Record ends a
+// grant.
 func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request, now time.Time) (why string) {
 	why = unknownRule
 	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, now) })
-	return why
-}
-
-// ReserveFalse asks the limits whether the condition that a rule publishes may become False on a node, which is in some
-// domains. It returns why not, or "". Record ends a grant.
-func (f *Fleet) ReserveFalse(rule types.UID, node, domains string, now time.Time) (why string) {
-	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.ReserveFalse(f.add(node), domains, now) })
 	return why
 }
 
@@ -89,18 +84,6 @@ func (f *Fleet) Issue(rule *ruleset.Rule, o *limit.Order) {
 	f.limit(rule.UID, func(s *ruleState) {
 		if s.rule == rule {
 			s.limit.Issue(o)
-			enqueue = s.wake(nil)
-		}
-	})
-	f.tell(nil, enqueue)
-}
-
-// Unreserve returns a granted claim that was not used.
-func (f *Fleet) Unreserve(rule types.UID, node string) {
-	var enqueue []string
-	f.limit(rule, func(s *ruleState) {
-		if n, known := f.number[node]; known {
-			s.limit.Unreserve(n)
 			enqueue = s.wake(nil)
 		}
 	})

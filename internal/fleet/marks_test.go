@@ -6,10 +6,12 @@ package fleet
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
@@ -45,7 +47,8 @@ func (m *marking) asks(when, want string) {
 	m.Helper()
 	for ask := range strings.FieldsSeq(want) {
 		i := int(ask[0] - '0')
-		if granted := m.ReserveFalse(m.rule.UID, m.nodes[i].Name, "", now) == ""; granted != strings.HasSuffix(ask, "+") {
+		r := limit.Request{Use: limit.Marks, Since: now.Add(-time.Minute)}
+		if granted := m.Reserve(m.rule.UID, m.nodes[i].Name, r, now) == ""; granted != strings.HasSuffix(ask, "+") {
 			m.Errorf("%s: node %d may be marked: %t", when, i, granted)
 		}
 	}
@@ -60,12 +63,26 @@ func TestAPlaceGoesToANodeThatWasDenied(t *testing.T) {
 	m.mark(3, false, v1alpha1.NodeStateReady)
 	m.mark(0, false, v1alpha1.NodeStateReady)
 	m.wakes("the node is ready: the first that was denied", 1)
-	m.mark(2, false, v1alpha1.NodeStateHeld)
-	m.wakes("again: the other, as the first has not asked yet", 2)
+	m.mark(1, false, v1alpha1.NodeStateHeld)
+	m.wakes("it needs no mark: the next", 2)
 	m.asks("one place", "2+ 1-")
 	m.mark(1, false, v1alpha1.NodeStateReady)
 	m.mark(2, false, v1alpha1.NodeStateHeld)
 	m.wakes("those that are ready wait no longer")
+}
+
+func TestAMarkThatIsRefusedFreesItsPlace(t *testing.T) {
+	for what, is := range map[string]v1alpha1.NodeState{
+		"with a taint": v1alpha1.NodeStateHeld, "without": v1alpha1.NodeStateFailed,
+	} {
+		m := newMarking(t, 2)
+		m.asks(what, "0+ 1-")
+		e := m.entry(0, is, state.ReasonEvidenceMissing)
+		e.PublishProblem, e.Unwritten = "forbidden", true
+		m.records(0, e)
+		m.wakes(what, 1)
+		m.asks(what, "0- 1+")
+	}
 }
 
 func TestAMarkThatMayHaveBeenWrittenKeepsItsPlace(t *testing.T) {

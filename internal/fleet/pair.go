@@ -184,7 +184,7 @@ func (s *ruleState) concerned(affected []bool) {
 func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 	before := s.at(n)
 	if before.outcome == none && e == nil {
-		s.limit.Settle(n, fate(nil))
+		s.settle(n, nil, now)
 		return false
 	}
 	var after pair
@@ -210,8 +210,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		}
 	}
 	if fresh {
-		unknown := before.outcome != none && s.outcomes[before.outcome].State == v1alpha1.NodeStateFailed
-		s.limit.Delete(n, before.Node, unknown, now)
+		s.limit.Delete(n, before.Node, now)
 	}
 	s.succeed(n, &before, e, fresh)
 	_, looked := s.pending[n]
@@ -228,7 +227,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		s.drop(before.outcome)
 	}
 	s.limit.Recount(n, before.Node, after.Node, e.domains())
-	s.limit.Settle(n, fate(e))
+	s.settle(n, e, now)
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
 		s.pairs = append(s.pairs, make([]pair, missing)...)

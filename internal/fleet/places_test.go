@@ -49,7 +49,7 @@ func (r *replacing) asks(when string, i int, want bool) {
 	r.Helper()
 	got := false
 	if r.rule.Spec.Publish != nil {
-		got = r.ReserveFalse(r.rule.UID, r.nodes[i].Name, "", now) == ""
+		got = r.Reserve(r.rule.UID, r.nodes[i].Name, limit.Request{Use: limit.Marks, Since: now}, now) == ""
 	} else {
 		got = r.reserve(i, i)
 	}

@@ -51,9 +51,9 @@ type NodeInput struct {
 	Evicted func(*ruleset.Rule) bool
 	// Objective is the time within which a node should be released for the first time; see Input.
 	Objective time.Duration
-	// MayMark asks the limits whether the published condition may become False on the node, which is in some domains. It
-	// returns why not, or "". nil means that it may.
-	MayMark func(rule *ruleset.Rule, domains string) (why string)
+	// MayMark asks the limits whether the published condition may become False on the node. It returns why not, or "". nil
+	// means that it may.
+	MayMark func(*ruleset.Rule, limit.Request) (why string)
 	// Orphans are the types of the conditions that deleted rules published.
 	Orphans []string
 	// Now is the time of all decisions.

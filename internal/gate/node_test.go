@@ -15,6 +15,7 @@ import (
 	. "github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -101,14 +102,14 @@ func TestTheYoungerOfTwoRulesWithOneProbeIsDisplaced(t *testing.T) {
 func TestTheLimitsAreToldOfANodeThatIsHeldWithoutRoom(t *testing.T) {
 	limited := rule("r", "A").MaxUnavailable("1")
 	record := func(forced string) string {
-		return `{"rule":"r","taint":"example.com/r=:NoSchedule","since":"2026-01-02T03:00:00Z",` + forced +
-			`"released":"2026-01-02T03:00:00Z"}`
+		return `{"rule":"r","taint":"example.com/r=:NoSchedule","since":"2026-01-02T03:03:30Z",` + forced +
+			`"released":"2026-01-02T03:03:30Z"}`
 	}
 	for name, c := range map[string]struct {
 		node       *build.NodeWrapper
 		asks, held bool
 	}{
-		"in service": {node().Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:00:00Z"}`), true,
+		"in service": {node().Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T03:03:30Z"}`), true,
 			false},
 		"an override held it": {node().Taint("example.com/r", "", corev1.TaintEffectNoSchedule).
 			Annotation("nodegate.io/rule-uid-of-r", record(`"forced":true,`)), true, true},
@@ -117,6 +118,7 @@ func TestTheLimitsAreToldOfANodeThatIsHeldWithoutRoom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, asks, held := input(c.node.Obj(), limited), false, false
+			in.Observed = func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Since: now.Add(-time.Minute)} }
 			in.Reserve = func(_ *ruleset.Rule, ask limit.Request) string {
 				asks, held = true, ask.Held
 				return ""

@@ -115,7 +115,7 @@ func TestPublishedCondition(t *testing.T) {
 			in := input(c.node.Obj(), r)
 			full := map[bool]string{true: "full"}[c.full]
 			in.Reserve = func(*ruleset.Rule, limit.Request) string { return full }
-			in.MayMark = func(*ruleset.Rule, string) string { return full }
+			in.MayMark = func(*ruleset.Rule, limit.Request) string { return full }
 			out := DecideNode(in)
 			if got := strings.Join(changes(out), ", "); got != c.want {
 				t.Errorf("%q, want %q (%s %s)", got, c.want, out.Decisions[0].State, out.Decisions[0].Reason)

@@ -15,15 +15,21 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// use is a reason why a node uses the limits.
-type use int
+// Use is a reason why a node uses the limits.
+type Use int
 
 const (
-	claims use = iota // the rule holds the node, or may hold it
-	marks             // the condition that the rule publishes is False, or may become so
-	wakes             // as claims, and waiting nodes that were woken
-	uses
+	// Claims says that the rule holds the node, or may hold it.
+	Claims Use = iota
+	// Marks says that the condition that the rule publishes is False on the node, or may become so.
+	Marks
+
+	kinds
+	uses = 2 * kinds // each kind also with the waiting nodes that were woken
 )
+
+// woken returns the use that also counts the waiting nodes that were woken.
+func (u Use) woken() Use { return u + kinds }
 
 // group counts the nodes by their domains, which are the values of one label. The first group of a limit has no label:
 // all nodes are in one domain.
@@ -66,7 +72,7 @@ func (e *entry) allows(inService int) int {
 // lets them be looked at again. So the limits of many domains cost no more than one.
 type blocked [uses]map[*cell]struct{}
 
-func (b *blocked) add(c *cell, u use) {
+func (b *blocked) add(c *cell, u Use) {
 	if b[u] == nil {
 		b[u] = map[*cell]struct{}{}
 	}
@@ -74,13 +80,11 @@ func (b *blocked) add(c *cell, u use) {
 }
 
 // free lets the cells be looked at again.
-func (b *blocked) free(l *Limit) {
-	for u := range b {
-		for c := range b[u] {
-			l.look[u][c] = struct{}{}
-		}
-		clear(b[u])
+func (b *blocked) free(l *Limit, u Use) {
+	for c := range b[u] {
+		l.list(c, u, nil)
 	}
+	clear(b[u])
 }
 
 // domain counts the nodes of one domain.
@@ -95,38 +99,35 @@ type domain struct {
 	blocked blocked // by the number of nodes
 }
 
-func (d *domain) held(u use) int { return d.taken[u] + d.deleted }
+func (d *domain) held(u Use) int { return d.taken[u] + d.deleted }
 
-// change changes the counts, and keeps the number of domains in use.
-func (d *domain) change(by int, count *int) {
-	before := d.group.open
-	for u := range uses {
-		if d.held(u) > 0 {
-			d.group.open[u]--
-		}
-	}
+// change changes a count of a use, and keeps the number of domains in use.
+func (d *domain) change(u Use, by int, count *int) {
+	before := d.held(u)
 	*count += by
-	for u := range uses {
-		if d.held(u) > 0 {
-			d.group.open[u]++
-		}
+	switch after := d.held(u); {
+	case before == 0 && after > 0:
+		d.group.open[u]++
+		d.group.blocked.free(d.group.limit, u)
+	case before > 0 && after == 0:
+		d.group.open[u]--
+		d.group.blocked.free(d.group.limit, u)
 	}
 	if by < 0 {
-		d.blocked.free(d.group.limit)
-	}
-	if before != d.group.open {
-		d.group.blocked.free(d.group.limit)
+		d.blocked.free(d.group.limit, u)
 	}
 }
 
 // serve counts nodes that the limits are a share of.
 func (d *domain) serve(by int) {
 	d.inService += by
-	d.blocked.free(d.group.limit)
+	for u := range uses {
+		d.blocked.free(d.group.limit, u)
+	}
 }
 
 // full returns the first entry that allows no further use in the domain, or nil.
-func (d *domain) full(u use) *entry {
+func (d *domain) full(u Use) *entry {
 	for i := range d.group.entries {
 		switch e := &d.group.entries[i]; {
 		case e.MaxDomains == nil:
@@ -142,46 +143,32 @@ func (d *domain) full(u use) *entry {
 
 // cell is the nodes that are in the same domains of all groups.
 type cell struct {
+	name    string
 	domains []*domain // one of each group
-	// waiting are the refused nodes, the longest unready first, and of several the first by name. Asleep are those that
-	// were not woken.
-	waiting, asleep *btree.BTreeG[*waiter]
+	// waiting are the refused nodes, the longest unready first, and of several the first by name; of a use that counts
+	// those that were woken, the others. head is the one of them that has its turn in next, if the cell may have room.
+	waiting [uses]*btree.BTreeG[*waiter]
+	head    [uses]*waiter
 }
 
 // take counts a use of the limits by a node of the cell, or ends it with -1.
-func (c *cell) take(u use, by int) {
+func (c *cell) take(u Use, by int) {
 	for _, d := range c.domains {
-		d.change(by, &d.taken[u])
-		if u == claims {
-			d.change(by, &d.taken[wakes])
+		d.change(u, by, &d.taken[u])
+		if u < kinds {
+			d.change(u.woken(), by, &d.taken[u.woken()])
 		}
 	}
 }
 
 // full returns the first entry that allows no further use by a node of the cell, and its domain, or nil.
-func (c *cell) full(u use) (*entry, *domain) {
+func (c *cell) full(u Use) (*entry, *domain) {
 	for _, d := range c.domains {
 		if e := d.full(u); e != nil {
 			return e, d
 		}
 	}
 	return nil, nil
-}
-
-// room reports whether the limits allow a further use by a node of the cell. If not, it is not looked at again until
-// that may have changed.
-func (l *Limit) room(c *cell, u use) bool {
-	e, d := c.full(u)
-	if e == nil {
-		return true
-	}
-	delete(l.look[u], c)
-	if e.MaxDomains != nil {
-		d.group.blocked.add(c, u)
-	} else {
-		d.blocked.add(c, u)
-	}
-	return false
 }
 
 // idle reports whether nothing is counted in the cell.
@@ -191,7 +178,7 @@ func (c *cell) idle() bool {
 			return false
 		}
 	}
-	return c.waiting.Len() == 0
+	return c.waiting[Claims].Len()+c.waiting[Marks].Len() == 0
 }
 
 // cell returns the cell of a node in some domains, as Rule.Domains has them.
@@ -202,7 +189,10 @@ func (l *Limit) cell(domains string) *cell {
 	if len(l.cells) >= l.sweepAt {
 		l.sweep()
 	}
-	c := &cell{waiting: btree.NewG(32, l.order), asleep: btree.NewG(32, l.order)}
+	c := &cell{name: domains}
+	for u := range c.waiting {
+		c.waiting[u] = l.tree()
+	}
 	for _, g := range l.groups {
 		name, _ := valueIn(domains, g.key)
 		d := g.domains[name]
@@ -242,7 +232,6 @@ func (l *Limit) sweep() {
 // drop forgets a cell.
 func (l *Limit) drop(c *cell) {
 	for u := range uses {
-		delete(l.look[u], c)
 		for _, d := range c.domains {
 			delete(d.blocked[u], c)
 			delete(d.group.blocked[u], c)
@@ -251,13 +240,13 @@ func (l *Limit) drop(c *cell) {
 }
 
 // why says which limit keeps a node of the cell from being used, and in which domain. It returns "" if there is room.
-func (l *Limit) why(c *cell, u use) string {
+func (l *Limit) why(c *cell, u Use) string {
 	e, d := c.full(u)
 	if e == nil {
 		return ""
 	}
 	what := "are held already"
-	if u == marks {
+	if u == Marks {
 		what = "are already False"
 	}
 	name, room := l.rule.name(e.index), ", and there is room when one of them is ready"
@@ -286,7 +275,7 @@ func (l *Limit) why(c *cell, u use) string {
 func (l *Limit) Reached() []string {
 	domains := map[int][]string{}
 	for _, c := range l.cells {
-		if e, d := c.full(claims); e != nil && c.waiting.Len() > 0 {
+		if e, d := c.full(Claims); e != nil && c.waiting[Claims].Len() > 0 {
 			domains[e.index] = append(domains[e.index], quoted(d.name))
 		}
 	}

@@ -76,19 +76,24 @@ func (f *fleet) asks(nodes ...int) (granted []int) {
 	for _, i := range nodes {
 		if f.Reserve(int32(i), f.request(i, i), f.now) == "" {
 			f.is(i, Node{Counted: true, Claimed: true})
-			f.Settle(int32(i), Fate{})
+			f.settles(i, Fate{})
 			granted = append(granted, i)
 		}
 	}
 	return granted
 }
 
+// settles says what has become of what was granted to a node.
+func (f *fleet) settles(i int, fate Fate) { f.Settle(int32(i), fate, fate, f.now) }
+
 // marks lets the condition become False on nodes, and returns on which.
 func (f *fleet) marks(nodes ...int) (granted []int) {
 	for _, i := range nodes {
-		if f.ReserveFalse(int32(i), f.domains(i), f.now) == "" {
+		r := f.request(i, i)
+		r.Use = Marks
+		if f.Reserve(int32(i), r, f.now) == "" {
 			f.is(i, Node{Counted: true, Marked: true})
-			f.Settle(int32(i), Fate{})
+			f.settles(i, Fate{})
 			granted = append(granted, i)
 		}
 	}
@@ -186,7 +191,7 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 	begin := func() *fleet {
 		f := newFleet(t, racks("a/x", "a/y", "b/z"), entries...)
 		f.asks(0)
-		f.Delete(0, f.nodes[0], false, start)
+		f.Delete(0, f.nodes[0], start)
 		f.is(0, Node{})
 		return f
 	}
@@ -226,6 +231,31 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 		f.Restore(status, 1, start)
 		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
 			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("an hour, and while a node waits there", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			entries []v1alpha1.Limit
+			held    []int
+			deleted int32
+		}{
+			"in its rack":       {[]v1alpha1.Limit{limitOf("1", rack)}, []int{1}, 0},
+			"of all nodes":      {[]v1alpha1.Limit{limitOf("1", rack), limitOf("3", "")}, []int{1}, 1},
+			"in too many racks": {[]v1alpha1.Limit{limitOf("1", rack), domainsOf(2, rack)}, nil, 1},
+		} {
+			f := newFleet(t, racks("a", "a", "b", "b"), c.entries...)
+			f.asks(0, 2, 3)
+			f.Delete(0, f.nodes[0], start)
+			f.is(0, Node{})
+			f.FreePlaces(start.Add(59 * time.Minute))
+			if got := f.asks(1); got != nil {
+				t.Errorf("%s: held %v before the hour is over", name, got)
+			}
+			f.settles(1, Fate{})
+			freed, _ := f.FreePlaces(start.Add(time.Hour))
+			if got := f.asks(1); !slices.Equal(got, c.held) || f.Status().Deleted != c.deleted || freed != (got != nil) {
+				t.Errorf("%s: held %v, status %+v", name, got, f.Status())
+			}
 		}
 	})
 	t.Run("until a new node is ready there", func(t *testing.T) {
@@ -304,7 +334,7 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 			f.marks(i)
 		case 2:
 			f.is(i, Node{Counted: random.IntN(4) > 0})
-			f.Settle(int32(i), Fate{Ready: true})
+			f.settles(i, Fate{})
 		case 3:
 			f.asks(func() (woken []int) {
 				for _, n := range f.Wake(nil) {
@@ -330,190 +360,13 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 				if o == nil {
 					o = &domain{}
 				}
-				if d.inService != o.inService || d.inUse != o.inUse || d.taken[claims] != o.taken[claims] ||
-					d.taken[marks] != o.taken[marks] {
+				if d.inService != o.inService || d.inUse != o.inUse || d.taken[Claims] != o.taken[Claims] ||
+					d.taken[Marks] != o.taken[Marks] {
 					t.Fatalf("%s=%s: %+v, want %+v", group.key, name, d, o)
 				}
 			}
-			if group.open[claims] != fresh.groups[g].open[claims] || group.open[claims] > 2 && group.key == zone {
-				t.Fatalf("%s: %d domains are in use, want %d", group.key, group.open[claims], fresh.groups[g].open[claims])
-			}
-		}
-	}
-}
-
-func rateOf(most, seconds int32) v1alpha1.Limit {
-	m := intstr.FromInt32(most)
-	return v1alpha1.Limit{Max: &m, WithinSeconds: &seconds}
-}
-
-// TestRates lets nodes become unready and ready again. The status is written whenever it changes.
-func TestRates(t *testing.T) {
-	f := newFleet(t, racks("a", "a", "b", "c", "d", "e"), rateOf(2, 600), limitOf("1", rack))
-	var status *v1alpha1.RateStatus
-	pass := func(seconds int) { f.now = f.now.Add(time.Duration(seconds) * time.Second) }
-	write := func() Order {
-		o := f.Order(status, f.now)
-		status = o.Status
-		f.Issue(&o)
-		return o
-	}
-	if got := f.asks(0, 1, 2, 3); got != nil {
-		t.Fatalf("held %v before their times are in the status", got)
-	}
-	if o := write(); o.Claims != 2 || len(status.Claims) != 2 || !o.Next.Equal(start.Add(31*time.Second)) {
-		t.Fatalf("ordered %+v", o)
-	}
-	if got := f.Wake(nil); !slices.Equal(got, []int32{0, 2}) {
-		t.Errorf("woken %v, want the first nodes with room under both limits", got)
-	}
-	if got := f.asks(0, 2, 3); !slices.Equal(got, []int{0, 2}) {
-		t.Errorf("held %v", got)
-	}
-	f.is(0, Node{Counted: true})
-	f.is(2, Node{Counted: true})
-	pass(60)
-	want := "limits[0] (2 within 10m0s) allows the next node at 2026-01-02T03:14:35Z"
-	if o := write(); o.Claims != 0 || !o.Next.Equal(start.Add(630*time.Second)) || o.Why != want {
-		t.Errorf("ordered %+v although the rate is used up", o)
-	}
-	if got := f.Reserve(3, f.request(3, 0), f.now); got != want {
-		t.Errorf("node 3: %s", got)
-	}
-	f.version(rateOf(2, 600), limitOf("1", rack)) // a restart forgets what was not used, and the status counts it
-	pass(570)
-	f.asks(1, 3, 4)
-	if o := write(); o.Claims != 2 || len(status.Claims) != 2 {
-		t.Errorf("ordered %+v when the time is over", o)
-	}
-	pass(31)
-	if got := f.asks(1, 3); got != nil {
-		t.Errorf("held %v by orders that are too old", got)
-	}
-	dry := New(f.rule, false, func(a, b int32) bool { return a < b })
-	if why := dry.Reserve(0, f.request(0, 0), f.now); why != "" {
-		t.Errorf("a dry-run says: %s", why)
-	}
-}
-
-// TestAClaimUnderARateIsMadeInTime tries again when the write of a claim has failed.
-func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
-	f := newFleet(t, racks("a", "b"), rateOf(1, 60))
-	ask := func(i, since int) bool {
-		return f.Reserve(int32(i), f.request(i, since), f.now) == ""
-	}
-	issue := func(status *v1alpha1.RateStatus) *v1alpha1.RateStatus {
-		o := f.Order(status, f.now)
-		f.Issue(&o)
-		return o.Status
-	}
-	ask(0, 0)
-	ask(1, 1)
-	status := issue(nil)
-	if ask(1, 1) {
-		t.Error("a node takes the turn of one that has been unready for longer")
-	}
-	if !ask(0, 0) {
-		t.Error("the node whose turn it is may not be held")
-	}
-	f.Settle(0, Fate{Unknown: true})
-	f.now = start.Add(30 * time.Second)
-	if !ask(0, 0) {
-		t.Error("the claim cannot be tried again in its time")
-	}
-	f.now = start.Add(31 * time.Second)
-	if ask(0, 0) {
-		t.Error("the claim is made after its time")
-	}
-	f.now = start.Add(90 * time.Second)
-	issue(status)
-	if !ask(0, 0) {
-		t.Error("the node has no other turn")
-	}
-}
-
-// TestARateDoesNotReleaseANode asks for nodes that are held already, as after the override Hold.
-func TestARateDoesNotReleaseANode(t *testing.T) {
-	f := newFleet(t, racks("a", "a", "a", "b", "c"), rateOf(1, 60), limitOf("2", ""), limitOf("1", rack))
-	f.asks(0, 1) // they wait for the rate
-	held := func(i int) bool {
-		r := f.request(i, i)
-		r.Held = true
-		return f.Reserve(int32(i), r, f.now) == ""
-	}
-	if !held(4) {
-		t.Error("a node is released although the limits that are no rates have room")
-	}
-	o := f.Order(nil, f.now)
-	f.Issue(&o)
-	if held(2) || held(3) {
-		t.Error("a held node takes the place of one that may be held now, and has been unready for longer")
-	}
-	if got := f.asks(0); len(got) != 1 {
-		t.Error("the claim of a held node has used the rate")
-	}
-}
-
-func TestAClaimThatCannotBeRecordedUsesARateOnce(t *testing.T) {
-	f := newFleet(t, racks("a"), rateOf(1, 60))
-	ask := func() bool {
-		return f.Reserve(0, f.request(0, 0), f.now) == "" && f.ReserveFalse(0, "", f.now) == ""
-	}
-	ask()
-	f.ReserveFalse(0, "", f.now)
-	o := f.Order(nil, f.now)
-	f.Issue(&o)
-	for range 3 {
-		if !ask() {
-			t.Fatal("the node may not be held")
-		}
-		f.Settle(0, Fate{Unrecorded: true, Unmarked: true})
-		f.now = f.now.Add(time.Hour)
-		if o := f.Order(o.Status, f.now); o.Claims+o.Marks != 0 {
-			t.Fatalf("ordered %+v", o)
-		}
-	}
-	f.Settle(0, Fate{Ready: true})
-	if ask() {
-		t.Error("the claim is still there when the node is ready")
-	}
-}
-
-// TestNoWindowHasMoreClaimsThanTheRateAllows claims at random times, with restarts.
-func TestNoWindowHasMoreClaimsThanTheRateAllows(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	f := newFleet(t, racks(slices.Repeat([]string{"a"}, 20)...), rateOf(3, 60), rateOf(5, 200))
-	var status *v1alpha1.RateStatus
-	var held []time.Time
-	for range 5000 {
-		f.now = f.now.Add(time.Duration(random.IntN(8000)) * time.Millisecond)
-		i := random.IntN(20)
-		switch random.IntN(4) {
-		case 0, 1:
-			next := []int{i}
-			for _, n := range f.Wake(nil) {
-				next = append(next, int(n))
-			}
-			for range f.asks(next...) {
-				held = append(held, f.now)
-			}
-		case 2:
-			o := f.Order(status, f.now)
-			if status = o.Status; random.IntN(10) > 0 { // else the operator is killed, or a conflict is not noticed
-				f.Issue(&o)
-			}
-		case 3:
-			f.is(i, Node{Counted: true})
-			f.Settle(int32(i), Fate{Ready: true})
-		}
-	}
-	if len(held) < 300 {
-		t.Errorf("held only %d times", len(held))
-	}
-	for i := range held {
-		for _, rate := range []struct{ max, seconds int }{{3, 60}, {5, 200}} {
-			if j := i + rate.max; j < len(held) && held[j].Sub(held[i]) < time.Duration(rate.seconds)*time.Second {
-				t.Fatalf("more than %d within %d s: %s", rate.max, rate.seconds, held[i:j+1])
+			if group.open[Claims] != fresh.groups[g].open[Claims] || group.open[Claims] > 2 && group.key == zone {
+				t.Fatalf("%s: %d domains are in use, want %d", group.key, group.open[Claims], fresh.groups[g].open[Claims])
 			}
 		}
 	}

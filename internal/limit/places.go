@@ -26,6 +26,7 @@ import (
 //	└──────┘ ◄─────────────── └────────┘            └─────────┘
 //	          released, or True
 //
+// In a domain, only nodes that wait there keep the places, unless a limit is about the number of domains.
 // All places of deleted nodes are free after a change of the selector, and while the rule is in dry-run or suspended.
 
 // placeKept is how long the places of deleted nodes stay in use at least, if no new node becomes ready.
@@ -34,15 +35,15 @@ const placeKept = time.Hour
 // place reports whether the node uses a place.
 func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
 
-// Delete keeps the place of a node that is deleted. unknown says that the outcome of the last write to it is not known:
-// a granted claim may be on the node.
-func (l *Limit) Delete(n int32, node Node, unknown bool, now time.Time) {
-	r, reserved := l.reserved[n]
-	c := r.cell
-	if !reserved || node.place() {
-		c = l.at(n)
+// Delete keeps the place of a node that is deleted. If the outcome of the last write to it is not known, a granted claim
+// may be on the node.
+func (l *Limit) Delete(n int32, node Node, now time.Time) {
+	g := l.lines[Claims].granted[n]
+	c := g.cell
+	if c == nil || node.place() {
+		c = l.at(n, l.base)
 	}
-	if l.kept && (node.place() || reserved && unknown) {
+	if l.kept && (node.place() || g.unknown) {
 		for _, d := range c.domains {
 			d.vacate(1)
 		}
@@ -52,7 +53,11 @@ func (l *Limit) Delete(n int32, node Node, unknown bool, now time.Time) {
 
 // vacate counts places of deleted nodes.
 func (d *domain) vacate(by int) {
-	d.change(by, &d.deleted)
+	for u := range uses { // each counts them
+		d.change(u, by, &d.deleted)
+		d.deleted -= by
+	}
+	d.deleted += by
 	d.group.deleted += by
 }
 
@@ -76,22 +81,28 @@ func (l *Limit) Succeed(domains string) {
 		}
 	}
 	if l.all.deleted == 0 {
-		l.free()
+		l.free(func(*domain) bool { return true })
 	}
 }
 
-// free frees all places of deleted nodes.
-func (l *Limit) free() {
-	l.changed, l.deletedAt = true, time.Time{}
-	for _, g := range l.groups {
+// free frees the places of deleted nodes in some domains.
+func (l *Limit) free(in func(*domain) bool) (freed bool) {
+	for _, g := range slices.Backward(l.groups) { // all nodes last
 		for _, d := range g.domains {
-			d.vacate(-d.deleted)
+			if d.deleted > 0 && in(d) {
+				d.vacate(-d.deleted)
+				l.changed, freed = true, true
+			}
 		}
 	}
+	if l.all.deleted == 0 {
+		l.deletedAt = time.Time{}
+	}
+	return freed
 }
 
-// FreePlaces frees the places of deleted nodes if their time is over and no node waits for the limits. It returns
-// whether it did, and when to call it again, or 0 if nothing changes by the passage of time.
+// FreePlaces frees the places of deleted nodes if their time is over and they keep no node waiting. It returns whether
+// it did, and when to call it again, or 0 if nothing changes by the passage of time.
 func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
 	if l.all.deleted == 0 {
 		return false, 0
@@ -99,11 +110,23 @@ func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
 	if again = l.deletedAt.Add(placeKept).Sub(now); again > 0 {
 		return false, again
 	}
-	if len(l.waiters)+len(l.denied) > 0 {
-		return false, 0
+	waiting := map[*domain]bool{}
+	for u := range l.lines {
+		for _, w := range l.lines[u].waiters {
+			for _, d := range w.cell.domains {
+				waiting[d] = true
+			}
+		}
 	}
-	l.free()
-	return true, 0
+	return l.free(func(d *domain) bool {
+		switch {
+		case d == l.all && len(d.group.entries) == 0: // it is only the sum
+			return !slices.ContainsFunc(l.groups[1:], func(g *group) bool { return g.deleted > 0 })
+		case slices.ContainsFunc(d.group.entries, func(e entry) bool { return e.MaxDomains != nil }):
+			return !waiting[l.all]
+		}
+		return !waiting[d]
+	}), 0
 }
 
 // Restore reads the places of deleted nodes from the rule's status. All nodes have been counted. A place that is no
@@ -164,7 +187,7 @@ func (l *Limit) Status() *v1alpha1.LimitStatus {
 		out.LastDeletionTime = &metav1.Time{Time: l.deletedAt.Truncate(time.Second)}
 	}
 	waiting := map[*domain]int{}
-	for _, w := range l.waiters {
+	for _, w := range l.lines[Claims].waiters {
 		for _, d := range w.cell.domains {
 			waiting[d]++
 		}

@@ -19,17 +19,23 @@ import (
 // A rate needs to be remembered across restarts, and two leaders must not use it twice. So the rule controller writes
 // the times of claims to the rule's status before they are made:
 //
-//	          a node waits, and the rate     the status     Reserve
-//	┌──────┐  allows it: Order        ┌───┐  is written ┌────────┐ ────────► ┌──────┐
-//	│ None │ ───────────────────────► │...│ ──────────► │ Ticket │           │ Used │
-//	└──────┘                          └───┘    Issue    └────────┘ ────────► └──────┘
-//	                                                            ticketLife has passed
+//	          a node waits, and the rate     the status       Reserve
+//	┌──────┐  allows it: Order        ┌───┐  is written ┌──────┐ ──────────────────► ┌──────┐
+//	│ None │ ───────────────────────► │...│ ──────────► │ Open │                     │ Used │
+//	└──────┘                          └───┘    Issue    └──────┘ ◄────────────────── └──────┘
+//	    ▲     Order removes the time  ┌────────┐            │    certainly not written
+//	    └──────────────────────────── │ Lapsed │ ◄──────────┘
+//	                                  └────────┘   ticketLife has passed
 //
-// The time in the status is the latest at which the claim may be made, and it counts from then, used or not. So no
-// window of any position has more claims than the rate allows.
+// The time in the status is the latest at which the claim may be made, and it counts from then. So no window of any
+// position has more claims than the rate allows. After a restart, all times count, used or not.
 
 // ticketLife is how long a claim may be made after its time was written.
 const ticketLife = 30 * time.Second
+
+// maxAhead is how far in the future a time in the status may be. Later ones are from a clock that was ahead. The times
+// of a leader that is ahead by less, or whose successor is behind, stay as they are.
+const maxAhead = time.Hour
 
 // inTime reports whether a claim may be made that may be until a time. After the clock was set back, it may not.
 func inTime(until, now time.Time) bool {
@@ -65,11 +71,17 @@ func (r Rule) sameRates(o Rule) bool {
 // rates are the claims that may be made under limits that are rates.
 type rates struct {
 	apply bool
-	// issued are the times until which one claim each may be made. They are in order.
-	issued [wakes][]time.Time
+	// tickets are those that this process has issued, in the order of their times, as long as they count.
+	tickets [kinds][]ticket
 	// wanting says which entry keeps more claims from being issued, and until when.
-	wanting [wakes]nextClaim
-	woken   int // the number of waiting nodes that were woken
+	wanting [kinds]nextClaim
+	woken   [kinds]int // the number of waiting nodes that were woken
+}
+
+// ticket is one claim, which may be made until a time.
+type ticket struct {
+	until        time.Time
+	used, lapsed bool
 }
 
 // nextClaim is when an entry allows one more claim. The zero value says that it is not known.
@@ -111,7 +123,7 @@ type Order struct {
 	Next time.Time
 	Why  string
 
-	wanting [wakes]nextClaim
+	wanting [kinds]nextClaim
 }
 
 // Allows returns what the rates allow now, by the times in the rule's status.
@@ -121,14 +133,14 @@ func (r Rule) Allows(status *v1alpha1.RateStatus, now time.Time) *Order {
 		status = &v1alpha1.RateStatus{}
 	}
 	o.Claims, _ = r.allowance(status.Claims, now)
-	_, o.wanting[claims] = r.allowance(o.times(status.Claims, o.Claims), now)
+	_, o.wanting[Claims] = r.allowance(o.times(status.Claims, o.Claims), now)
 	return o
 }
 
 // Reached says when a rate allows one more node to be held, by the times in the rule's status, or "" if it is now.
 func (r Rule) Reached(status *v1alpha1.RateStatus, now time.Time) string {
-	if o := r.Allows(status, now); o.Claims == 0 && !o.wanting[claims].at.IsZero() {
-		return r.next(o.wanting[claims])
+	if o := r.Allows(status, now); o.Claims == 0 && !o.wanting[Claims].at.IsZero() {
+		return r.next(o.wanting[Claims])
 	}
 	return ""
 }
@@ -147,8 +159,8 @@ func (l *Limit) Order(before *v1alpha1.RateStatus, now time.Time) Order {
 		before = &v1alpha1.RateStatus{}
 	}
 	o := Order{Status: &v1alpha1.RateStatus{}, Until: now.Truncate(time.Second).Add(ticketLife)}
-	o.Status.Claims, o.Claims = l.add(&o, claims, before.Claims, now)
-	o.Status.Marks, o.Marks = l.add(&o, marks, before.Marks, now)
+	o.Status.Claims, o.Claims = l.add(&o, Claims, before.Claims, now)
+	o.Status.Marks, o.Marks = l.add(&o, Marks, before.Marks, now)
 	if len(o.Status.Claims)+len(o.Status.Marks) == 0 {
 		o.Status = nil
 	}
@@ -156,27 +168,37 @@ func (l *Limit) Order(before *v1alpha1.RateStatus, now time.Time) Order {
 }
 
 // add returns the times that still count, and those that are added.
-func (l *Limit) add(o *Order, u use, before []metav1.Time, now time.Time) (after []metav1.Time, added int) {
+func (l *Limit) add(o *Order, u Use, before []metav1.Time, now time.Time) (after []metav1.Time, added int) {
+	left := l.tickets(u, now)
+	counted, foreign := map[int64]int{}, false
 	for _, t := range before {
-		if t.After(o.Until) { // of a clock that was ahead
+		most, mine := l.rates.count(u, t.Time)
+		if counted[t.Unix()]++; mine && counted[t.Unix()] > most {
+			continue // it was certainly not used
+		}
+		if t.After(o.Until.Add(maxAhead)) {
 			t = metav1.NewTime(o.Until)
 		}
+		foreign = foreign || !mine && t.Time.Equal(o.Until)
 		if t.Add(l.rule.longest()).After(now) {
 			after = append(after, t)
 		}
 	}
 	allowed, _ := l.rule.allowance(after, now)
-	left := l.tickets(u, now)
 	wanted := l.wanted(u) - left
-	added = max(0, min(wanted, allowed))
+	if added = max(0, min(wanted, allowed)); foreign { // in the same second: it could not be told from those
+		added = 0
+	}
 	after = o.times(after, added)
 	_, o.wanting[u] = l.rule.allowance(after, now)
 	var again time.Time
 	switch { // some of them may not be made
+	case foreign:
+		again = now.Add(time.Second)
 	case added > 0:
 		again = o.Until.Add(time.Second)
-	case left > 0 && wanted+left > 0:
-		again = l.rates.issued[u][left-1].Add(time.Second)
+	case left > 0:
+		again = l.rates.last(u).Add(time.Second)
 	}
 	if next := o.wanting[u]; wanted > added && !next.at.IsZero() {
 		if o.Why = cmp.Or(o.Why, l.rule.next(next)); again.IsZero() || next.at.Before(again) {
@@ -194,31 +216,77 @@ func (l *Limit) Issue(o *Order) {
 	if !l.rates.apply {
 		return
 	}
-	for range o.Claims {
-		l.rates.issued[claims] = append(l.rates.issued[claims], o.Until)
-	}
-	for range o.Marks {
-		l.rates.issued[marks] = append(l.rates.issued[marks], o.Until)
+	for u, n := range [kinds]int{o.Claims, o.Marks} {
+		l.rates.tickets[u] = append(l.rates.tickets[u], slices.Repeat([]ticket{{until: o.Until}}, n)...)
 	}
 	l.rates.wanting, l.changed = o.wanting, true
 }
 
 // tickets returns how many claims may be made.
-func (l *Limit) tickets(u use, now time.Time) int {
-	l.rates.issued[u] = slices.DeleteFunc(l.rates.issued[u], func(until time.Time) bool { return !inTime(until, now) })
-	return len(l.rates.issued[u])
+func (l *Limit) tickets(u Use, now time.Time) int {
+	l.rates.tickets[u] = slices.DeleteFunc(l.rates.tickets[u], func(t ticket) bool {
+		return t.until.Add(l.rule.longest()).Before(now)
+	})
+	for i := range l.rates.tickets[u] {
+		if t := &l.rates.tickets[u][i]; !t.used && !inTime(t.until, now) {
+			t.lapsed = true
+		}
+	}
+	return l.rates.open(u)
 }
 
-// spend uses a claim that was issued, and returns until when it may be made.
-func (r *rates) spend(u use) (until time.Time) {
-	if r.apply {
-		until, r.issued[u] = r.issued[u][0], r.issued[u][1:]
+func (t ticket) open() bool { return !t.used && !t.lapsed }
+
+// open returns how many claims may be made, by the last time that tickets was asked.
+func (r *rates) open(u Use) (n int) {
+	for _, t := range r.tickets[u] {
+		if t.open() {
+			n++
+		}
+	}
+	return n
+}
+
+// last returns until when the last claim may be made. There is one.
+func (r *rates) last(u Use) (until time.Time) {
+	for _, t := range r.tickets[u] {
+		if t.open() {
+			until = t.until
+		}
 	}
 	return until
 }
 
+// count returns how many claims count that may be made until a time, and whether this process has issued them.
+func (r *rates) count(u Use, until time.Time) (n int, mine bool) {
+	for _, t := range r.tickets[u] {
+		if t.until.Equal(until) {
+			mine = true
+			if !t.lapsed {
+				n++
+			}
+		}
+	}
+	return n, mine
+}
+
+// spend uses a claim that was issued, and returns until when it may be made.
+func (r *rates) spend(u Use) (until time.Time) {
+	if i := slices.IndexFunc(r.tickets[u], ticket.open); i >= 0 {
+		r.tickets[u][i].used, until = true, r.tickets[u][i].until
+	}
+	return until
+}
+
+// giveBack returns a claim that was certainly not used, and that may be made until a time.
+func (r *rates) giveBack(u Use, until time.Time) {
+	if i := slices.IndexFunc(r.tickets[u], func(t ticket) bool { return t.used && t.until.Equal(until) }); i >= 0 {
+		r.tickets[u][i].used = false
+	}
+}
+
 // rateWhy says why a rate allows no claim now, or "".
-func (l *Limit) rateWhy(u use, now time.Time) string {
+func (l *Limit) rateWhy(u Use, now time.Time) string {
 	if !l.rates.apply || l.tickets(u, now) > 0 {
 		return ""
 	}
@@ -235,28 +303,10 @@ func (r Rule) next(next nextClaim) string {
 }
 
 // wanted returns how many waiting nodes have room under the limits that are no rates, at most MaxRate.
-func (l *Limit) wanted(u use) int {
-	var taken []*cell
-	take := func(c *cell) bool {
-		if e, _ := c.full(u); e != nil || len(taken) == v1alpha1.MaxRate {
-			return false
-		}
-		c.take(u, 1)
-		taken = append(taken, c)
-		return true
-	}
-	if u == claims {
-		for _, c := range l.cells {
-			for i := 0; i < c.waiting.Len() && take(c); i++ {
-			}
-		}
-	} else {
-		for _, c := range l.denied {
-			take(c)
-		}
-	}
-	for _, c := range taken {
-		c.take(u, -1)
-	}
-	return len(taken)
+func (l *Limit) wanted(u Use) (n int) {
+	l.fill(u, func(*waiter) bool {
+		n++
+		return n < v1alpha1.MaxRate
+	})
+	return n
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -136,9 +137,9 @@ type Input struct {
 	Contents []Content
 	// Orphans are the types of the conditions that deleted rules published.
 	Orphans []string
-	// MayMark asks the limits whether the published condition may become False on the node, which is in some domains. It
-	// returns why not, or "". nil means that it may.
-	MayMark func(rule *ruleset.Rule, domains string) (why string)
+	// MayMark asks the limits whether the published condition may become False on the node. It returns why not, or "". nil
+	// means that it may.
+	MayMark func(*ruleset.Rule, limit.Request) (why string)
 	Now     time.Time
 }
 
@@ -252,8 +253,11 @@ func (p *publisher) update(i int) {
 	case isFalse && to.staysFalse:
 		to.status = corev1.ConditionFalse
 	case to.status == corev1.ConditionFalse && !isFalse && p.MayMark != nil && rule.Limited():
-		if why := p.MayMark(rule, p.Decisions[i].Was.Domains); why != "" {
+		d := &p.Decisions[i]
+		ask := limit.Request{Use: limit.Marks, Since: d.Verdict.Since, Domains: d.Was.Domains}
+		if why := p.MayMark(rule, ask); why != "" {
 			to.status, to.reason, to.why = corev1.ConditionUnknown, reasonPublishedLimited, why+": "
+			d.Unmarked = true
 		}
 	}
 	p.change(i, to.wanted, c, &to)

@@ -64,8 +64,10 @@ type Decision struct {
 	Expired bool
 	// Startup is the state of the node's start, once the patch is accepted.
 	Startup Startup
-	// Limit says which limit keeps the rule from holding the node, if one does. DecideNode fills it in.
-	Limit string
+	// Limit says which limit keeps the rule from holding the node, if one does. DecideNode fills it in. Unmarked says that
+	// the limits keep the published condition from being False.
+	Limit    string
+	Unmarked bool
 	// Hold is the state of the rule's eviction guard.
 	Hold guard.Hold
 	// Unpublished says why another rule or controller publishes the condition on the node that this rule would publish,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
@@ -34,7 +35,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	})
 	if len(p.changes) == 0 || r.Fleet.Rules() != p.set {
 		r.record(p, node, outcome, nil)
-		if len(p.changes) == 0 {
+		if len(p.changes) == 0 && !limited(p.decisions) {
 			r.done(p)
 		}
 		return r.again(p), nil
@@ -66,11 +67,15 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 			failures.WithLabelValues(rule.Name, failurePublish).Inc()
 		}
 	}
-	failed := failure{reason: failurePublished, message: err.Error(), publishers: true}
+	failed := failure{reason: failurePublished, message: err.Error(), publishers: true, rejected: rejected(err)}
 	r.record(p, node, outcome, &failed)
-	r.retries.failed(p.node.Name, &retry{write: content, recheck: p.recheck, rejected: rejected(err), failure: failed,
-		err: err}, r.Clock.Now())
+	r.retries.failed(p.node.Name, &retry{write: content, recheck: p.recheck, failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
+}
+
+// limited reports whether a limit keeps a rule from holding the node: a write that has failed may only wait.
+func limited(decisions []state.Decision) bool {
+	return slices.ContainsFunc(decisions, func(d state.Decision) bool { return d.Limit != "" })
 }
 
 // publish writes the conditions that rules publish in one patch, and returns the node as it is then.

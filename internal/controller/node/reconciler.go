@@ -99,7 +99,6 @@ type pass struct {
 	swept     taints.Swept
 	left      []corev1.Taint // by records that another client may have written
 	decisions []state.Decision
-	reserved  []*ruleset.Rule
 	recheck   time.Time
 	changes   []publish.ConditionChange // of the conditions that rules publish
 	evidence  *evidence.Gathered
@@ -169,15 +168,9 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
 	in.Reserve = func(rule *ruleset.Rule, ask limit.Request) string {
-		why := r.Fleet.Reserve(rule.UID, p.node.Name, ask, p.now)
-		if why == "" {
-			p.reserved = append(p.reserved, rule)
-		}
-		return why
+		return r.Fleet.Reserve(rule.UID, p.node.Name, ask, p.now)
 	}
-	in.MayMark = func(rule *ruleset.Rule, domains string) string {
-		return r.Fleet.ReserveFalse(rule.UID, p.node.Name, domains, p.now)
-	}
+	in.MayMark = in.Reserve
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
@@ -257,14 +250,10 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
 		return r.finish(ctx, p, written, outcome)
 	case apierrors.IsNotFound(err):
-		r.unreserve(p)
 		r.forget(p.node.Name, p.now)
 		return reconcile.Result{}, nil
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
 		return r.refused(ctx, p, outcome, err)
-	}
-	if rejected(err) {
-		r.unreserve(p)
 	}
 	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
 }
@@ -276,7 +265,6 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	live := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.unreserve(p)
 			r.forget(p.node.Name, p.now)
 			return reconcile.Result{}, nil
 		}
@@ -287,13 +275,12 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 		log.FromContext(ctx).V(2).Info("Another client has changed the node, retrying")
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	r.unreserve(p)
 	return r.fail(p, outcome, failureRefused, fmt.Errorf(
 		"patching node %q: refused, although no other client has changed it: %w", p.node.Name, cause))
 }
 
 // rejected reports whether the API server certainly wrote nothing. After any other error the patch may have succeeded,
-// so its claims stay reserved.
+// so its claims stay granted.
 func rejected(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
@@ -303,10 +290,10 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	for _, d := range p.decisions {
 		countFailure(d.Rule, outcome.Changes)
 	}
-	failed := failure{reason: reason, message: err.Error()}
+	failed := failure{reason: reason, message: err.Error(), rejected: rejected(err)}
 	r.record(p, p.node, outcome, &failed)
 	r.retries.failed(p.node.Name, &retry{write: unwritten(p.decisions, outcome.Changes), recheck: p.recheck,
-		rejected: rejected(err), failure: failed, err: err}, r.Clock.Now())
+		failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
 }
 
@@ -324,12 +311,6 @@ func (r *Reconciler) forget(node string, now time.Time) {
 	r.startups.forgetNode(node, now)
 	r.arrivals.Forget(node)
 	r.retries.forget(node, now)
-}
-
-func (r *Reconciler) unreserve(p *pass) {
-	for _, rule := range p.reserved {
-		r.Fleet.Unreserve(rule.UID, p.node.Name)
-	}
 }
 
 // again requeues the node for its next deadline, or at once if the rules changed during this pass. Otherwise a taint

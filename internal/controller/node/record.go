@@ -25,6 +25,7 @@ import (
 type failure struct {
 	reason, message string
 	publishers      bool
+	rejected        bool // certainly nothing was written
 }
 
 // record stores the decisions about the node in the fleet.
@@ -38,7 +39,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		e := fleet.Entry{
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 			// When this turns false, the rule takes its mark back.
-			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now),
+			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now), Unmarked: d.Unmarked,
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: nodeview.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, d.Unprobed),
@@ -70,6 +71,7 @@ func (p *pass) failed(e *fleet.Entry, why *failure) {
 	if why == nil {
 		return
 	}
+	e.Unwritten = why.rejected
 	if why.publishers {
 		if !slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool { return c.Rule == e.Rule }) {
 			return

@@ -51,7 +51,6 @@ type retry struct {
 	at        time.Time // when it is tried again
 	hasTurn   bool      // at needs no turn any more
 	recheck   time.Time // when the decisions about the node may change
-	rejected  bool      // certainly nothing was written
 	refused   bool      // a person must change something before the API server accepts it
 	failure   failure
 	err       error
@@ -70,7 +69,7 @@ func (r *retries) failed(node string, failed *retry, now time.Time) {
 		failed.delay = 2 * before.delay
 	}
 	r.drop(node, now)
-	failed.refused = failed.rejected && !apierrors.IsTooManyRequests(failed.err) && !apierrors.IsUnauthorized(failed.err)
+	failed.refused = failed.failure.rejected && !apierrors.IsTooManyRequests(failed.err) && !apierrors.IsUnauthorized(failed.err)
 	last := lastRetry
 	if failed.refused {
 		last = refusedRetry
@@ -190,9 +189,6 @@ func (l *limiter) When(req reconcile.Request) time.Duration {
 
 // postpone records the decisions about a node that is not written, because the same write has failed a short time ago.
 func (r *Reconciler) postpone(p *pass, outcome taints.Outcome, last *retry) (reconcile.Result, error) {
-	if last.rejected {
-		r.unreserve(p)
-	}
 	r.record(p, p.node, outcome, &last.failure)
 	return reconcile.Result{}, tooEarly(last)
 }

@@ -32,7 +32,7 @@ func refusing(t *testing.T, with error, refusedUntil, seconds int) (tries []int,
 	r := &Reconciler{Clock: clock}
 	queue := r.RateLimiter()
 	failed := func(node string) {
-		r.retries.failed(node, &retry{write: "w", rejected: rejected(with), err: with}, clock.Now())
+		r.retries.failed(node, &retry{write: "w", failure: failure{rejected: rejected(with)}, err: with}, clock.Now())
 	}
 	due := map[string]time.Time{}
 	for i := range nodes {
@@ -96,7 +96,7 @@ func TestRefusedWritesDoNotDelayTheRetriesOfOthers(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("a policy"))
 	for i := range 3000 {
 		name := fmt.Sprint("n", i)
-		r.failed(name, &retry{write: "w", rejected: true, err: refused}, now)
+		r.failed(name, &retry{write: "w", failure: failure{rejected: true}, err: refused}, now)
 		r.wait(name, "w", time.Time{}, now.Add(firstRetry))
 	}
 	now = now.Add(time.Second)
@@ -111,13 +111,13 @@ func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	r := &Reconciler{Clock: testclock.NewFakePassiveClock(now)}
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", nil)
 	for range 20 {
-		r.retries.failed("n", &retry{write: "w", rejected: true, err: refused, recheck: now.Add(90 * time.Second)}, now)
+		r.retries.failed("n", &retry{write: "w", failure: failure{rejected: true}, err: refused, recheck: now.Add(90 * time.Second)}, now)
 	}
 	if got := r.RateLimiter().When(request("n")); got != 90*time.Second {
 		t.Errorf("the node is looked at again after %s", got)
 	}
 	r.retries.forget("n", now)
-	r.retries.failed("n", &retry{write: "w", rejected: true, err: refused}, now)
+	r.retries.failed("n", &retry{write: "w", failure: failure{rejected: true}, err: refused}, now)
 	if got := r.RateLimiter().When(request("n")); got != firstRetry {
 		t.Errorf("the first retry comes after %s", got)
 	}
@@ -140,7 +140,7 @@ func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
 		return unwritten(decisions, outcome.Changes)
 	}
 	r := &retries{}
-	r.failed("n", &retry{write: planned("False", now), rejected: true, err: errors.New("refused")}, now)
+	r.failed("n", &retry{write: planned("False", now), failure: failure{rejected: true}, err: errors.New("refused")}, now)
 	if r.wait("n", planned("False", now.Add(time.Millisecond)), time.Time{}, now) == nil {
 		t.Error("the same write does not wait")
 	}

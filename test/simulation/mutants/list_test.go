@@ -10,11 +10,11 @@ var mutants = []mutant{
 	{"patches without the test of the UID", `{Op: "test", Path: "/metadata/uid", Value: node.UID},`,
 		`{Op: "test", Path: map[bool]string{false: "/metadata/uid", true: "/metadata/name"}[MUTANT],
 			Value: map[bool]string{false: string(node.UID), true: node.Name}[MUTANT]},`, "ours"},
-	{"the limit is always granted", `if why = l.why(w.cell, claims); why != "" {`,
-		`if why = l.why(w.cell, claims); MUTANT {
-		l.stopWaiting(n)
-		l.reserved[n] = w.cell
-		w.cell.take(claims, 1)
+	{"the limit is always granted", `if why = l.why(c, r.Use); why != "" {`,
+		`if why = l.why(c, r.Use); MUTANT && r.Use == Claims {
+		l.stopWaiting(r.Use, n)
+		line.granted[n] = grant{cell: c}
+		c.take(r.Use, 1)
 		return ""
 	} else if why != "" {`, "limit|places|domains"},
 	{"rules act before their evidence has been read",
@@ -122,8 +122,12 @@ var mutants = []mutant{
 	{"a timeout that has passed stays so if the rule is edited",
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
-	{"any number of published conditions becomes False",
-		`cmp.Or(l.why(c, marks), `, `cmp.Or(map[bool]string{false: l.why(c, marks)}[MUTANT], `, "marked"},
+	{"any number of published conditions becomes False", `func (l *Limit) why(c *cell, u Use) string {
+`, `func (l *Limit) why(c *cell, u Use) string {
+	if MUTANT && u == Marks {
+		return ""
+	}
+`, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
 		`"resourceVersion": map[bool]string{false: node.ResourceVersion}[MUTANT]}`, "published"},
 	{"a published condition stays Unknown when the node is ready", `	case d.State == v1alpha1.NodeStateReady:
@@ -329,17 +333,14 @@ var mutants = []mutant{
 	{"the times of claims in the rule's status do not count", `	if before == nil {
 		before = &v1alpha1.RateStatus{}`, `	if before == nil || MUTANT {
 		before = &v1alpha1.RateStatus{}`, "rate"},
-	{"a claim under a rate is made late", `		if r.until.IsZero() || inTime(r.until, now) {`,
-		`		if r.until.IsZero() || MUTANT || inTime(r.until, now) {`, "rate"},
-	{"nodes of several racks are not held in turn", `		for c := range l.look[claims] {
-`, `		for c := range l.look[claims] {
-			if MUTANT && c != w.cell {
-				continue
-			}
+	{"a claim under a rate is made late", `		if g.until.IsZero() || inTime(g.until, now) {`,
+		`		if g.until.IsZero() || MUTANT || inTime(g.until, now) {`, "rate"},
+	{"nodes of several racks are not held in turn", `		first = !l.order(next, w)
+`, `		first = !l.order(next, w) || MUTANT && next.cell != w.cell
 `, "first"},
-	{"claims under a rate are not made in turn", `l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
-			return`, `!MUTANT && l.rates.apply && len(taken) >= len(l.rates.issued[claims]) {
-			return`, "first"},
+	{"claims under a rate are not made in turn", `		case l.rates.apply && ahead >= l.rates.open(r.Use):
+`, `		case !MUTANT && l.rates.apply && ahead >= l.rates.open(r.Use):
+`, "first"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
