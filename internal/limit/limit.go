@@ -235,8 +235,8 @@ type Fate struct {
 	// Unknown says that the outcome of the last write is not known. A granted use may or may not be on the node, and stays
 	// granted until a later decision shows which.
 	Unknown bool
-	// Unwritten says that a granted use was certainly not written: the API server has refused that, or the node has no room
-	// for the record.
+	// Unwritten says that a granted use was certainly not written: the API server has refused that, or the node has no
+	// room for the record.
 	Unwritten bool
 }
 

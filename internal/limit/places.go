@@ -35,8 +35,8 @@ const placeKept = time.Hour
 // place reports whether the node uses a place.
 func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
 
-// Delete keeps the place of a node that is deleted. If the outcome of the last write to it is not known, a granted claim
-// may be on the node.
+// Delete keeps the place of a node that is deleted. If the outcome of the last write to it is not known, a granted
+// claim may be on the node.
 func (l *Limit) Delete(n int32, node Node, now time.Time) {
 	g := l.lines[Claims].granted[n]
 	c := g.cell

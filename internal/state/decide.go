@@ -83,8 +83,8 @@ type Decision struct {
 }
 
 // Choice is what a rule decides about a node. A claim on a node in service needs maxUnavailable, which DecideNode asks:
-// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if no limit is asked. Held
-// says that the rule claims the node already, without room under the limit.
+// the decision is Granted if the limit allows the claim, and Otherwise if not. Otherwise is nil if no limit is asked.
+// Held says that the rule claims the node already, without room under the limit.
 type Choice struct {
 	Granted   Decision
 	Otherwise *Decision

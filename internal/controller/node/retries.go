@@ -69,7 +69,8 @@ func (r *retries) failed(node string, failed *retry, now time.Time) {
 		failed.delay = 2 * before.delay
 	}
 	r.drop(node, now)
-	failed.refused = failed.failure.rejected && !apierrors.IsTooManyRequests(failed.err) && !apierrors.IsUnauthorized(failed.err)
+	failed.refused = failed.failure.rejected && !apierrors.IsTooManyRequests(failed.err) &&
+		!apierrors.IsUnauthorized(failed.err)
 	last := lastRetry
 	if failed.refused {
 		last = refusedRetry

@@ -111,7 +111,8 @@ func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	r := &Reconciler{Clock: testclock.NewFakePassiveClock(now)}
 	refused := apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", nil)
 	for range 20 {
-		r.retries.failed("n", &retry{write: "w", failure: failure{rejected: true}, err: refused, recheck: now.Add(90 * time.Second)}, now)
+		r.retries.failed("n", &retry{write: "w", failure: failure{rejected: true}, err: refused,
+			recheck: now.Add(90 * time.Second)}, now)
 	}
 	if got := r.RateLimiter().When(request("n")); got != 90*time.Second {
 		t.Errorf("the node is looked at again after %s", got)
