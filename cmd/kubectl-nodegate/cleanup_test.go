@@ -185,9 +185,9 @@ var _ = Describe("cleanup", func() {
 		ours.SetFinalizers(nil)
 		Expect(both.Client.Update(ctx, ours)).To(Succeed())
 		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default", Labels: input.OperatorLabels}}
-		d.Spec = appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: d.Labels}, Template: corev1.PodTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: d.Labels},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "manager", Image: "a", Args: []string{owns}}}}}}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: d.Labels}
+		d.Spec.Template.Labels = d.Labels
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "a", Args: []string{owns}}}
 		Expect(both.Client.Create(ctx, d)).To(Succeed())
 		Expect(cleanup(1, group)).To(ContainSubstring("Deployment serves the API group rules.nodegate.io, not"))
 		d.Spec.Template.Spec.Containers[0].Args = nil

@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package apigroup says which API group an installation of Nodegate serves in a cluster, and whose its rules and CRD are.
+// Package apigroup says which API group an installation of Nodegate serves in a cluster, and whose the rules are.
 // The default group may be another controller's, so each tool that deletes or replaces something there asks here first.
 // It writes nothing.
 package apigroup
@@ -55,8 +55,8 @@ func Check(ctx context.Context, c client.Reader) (recorded bool, err error) {
 	return true, ruleset.CheckGroup(object)
 }
 
-// CheckRules returns an error unless the rules in the API group of this process are Nodegate's, so that a tool may delete
-// them. It takes a user's word if the group was given.
+// CheckRules returns an error unless the rules in the API group of this process are Nodegate's, so that a tool may
+// delete them. It takes a user's word if the group was given.
 func CheckRules(ctx context.Context, c client.Reader, given bool, now time.Time) error {
 	recorded, err := Check(ctx, c)
 	group := v1alpha1.Served()
@@ -78,8 +78,8 @@ func CheckRules(ctx context.Context, c client.Reader, given bool, now time.Time)
 		"--api-group=%[1]s (API_GROUP for make)", group.Name, why)
 }
 
-// CheckCRD returns an error if the CRD of rules is that of another controller that runs: no installation of Nodegate has
-// recorded that it serves the default group, and a Node Readiness Controller renews its lease or an add-on manager
+// CheckCRD returns an error if the CRD of rules is that of another controller that runs: no installation of Nodegate
+// has recorded that it serves the default group, and a Node Readiness Controller renews its lease or an add-on manager
 // restores the CRD.
 func CheckCRD(ctx context.Context, c client.Reader, now time.Time) error {
 	recorded, err := Check(ctx, c)

@@ -22,7 +22,7 @@ const (
 	ReasonUnreadyWindow   = "UnreadyWindow"   // not ready, but not for unreadySeconds yet
 	ReasonEvidenceMissing = "EvidenceMissing" // held
 	ReasonReadyWindow     = "ReadyWindow"     // held: ready, but not for readySeconds yet
-	ReasonMinimumHold     = "MinimumHold"     // held: ready, but younger than minHoldSeconds
+	ReasonMinHold         = "MinHold"         // held: ready, but younger than minHoldSeconds
 	ReasonRearmed         = "Rearmed"         // held: rebooted
 	ReasonBooting         = "Booting"         // rebooted while no operator watched; NoExecute waits for the boot
 	ReasonOverrideHold    = "OverrideHold"

@@ -257,7 +257,7 @@ func (n *subject) bootConfirmed() answer {
 // keep is the transition to Held without unreadySeconds and limit, and the one that stays in Held. Only after the
 // override Hold, and on a node that was cordoned, the limit must allow it.
 func (n *subject) keep() move {
-	m := held(ReasonMinimumHold)
+	m := held(ReasonMinHold)
 	m.timed, m.limited = true, n.rec.Forced && n.Rule.Limited() && nodeview.Available(n.Node, n.Now)
 	switch {
 	case !n.rec.NotBefore.IsZero():

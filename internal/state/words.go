@@ -33,7 +33,7 @@ var words = map[string]struct {
 		state: "the node has completed this bootstrap-only rule, which ignores it from then on"},
 	ReasonTimedOut:     {change: "its timeout has ended", state: "its timeout has released the node anyway"},
 	ReasonReadyWindow:  {change: "it has not been ready for readySeconds yet"},
-	ReasonMinimumHold:  {change: "the node is younger than minHoldSeconds"},
+	ReasonMinHold:      {change: "the node is younger than minHoldSeconds"},
 	ReasonExistingNode: {state: "the node is older than the rule, which ignores it until it is ready (existingNodes)"},
 	ReasonSuspended:    {state: "the rule is suspended: the operator changes nothing for it"},
 	ReasonBooting: {state: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
@@ -97,7 +97,7 @@ func (d *Decision) Message(now time.Time) string {
 			text += "; the node stays untainted"
 		}
 		return text
-	case ReasonMinimumHold:
+	case ReasonMinHold:
 		return fmt.Sprintf("%s, but the node is younger than %s (minHoldSeconds)", allHolds, rule.Spec.MinHold())
 	case ReasonUnreadyWindow:
 		return fmt.Sprintf("%s, but not for %s yet (unreadySeconds): the node is not held", or("its evidence is missing"),

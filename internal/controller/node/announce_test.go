@@ -29,7 +29,7 @@ func TestOneWriteMakesOneEventForEachReason(t *testing.T) {
 	for i := range 20 {
 		rule := ruleset.Compile(build.MakeRule(fmt.Sprintf("r%d", i)).UID(fmt.Sprintf("u%d", i)).Selector("a", "b").Obj(),
 			nil, p.now)
-		d := state.Decision{Rule: rule, Was: nodeview.State{Matches: true, HasRecord: true}, Reason: state.ReasonMinimumHold}
+		d := state.Decision{Rule: rule, Was: nodeview.State{Matches: true, HasRecord: true}, Reason: state.ReasonMinHold}
 		p.decisions = append(p.decisions, d)
 		operation := taints.Added
 		if i == 19 {

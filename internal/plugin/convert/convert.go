@@ -193,8 +193,8 @@ func (c *converter) move(n *yaml.Node, from string) {
 func (c *converter) spec(n *yaml.Node) {
 	for _, r := range items(value(n, "requirements")) {
 		if seconds := value(value(r, "pods"), "minReadySeconds"); seconds != nil && seconds.Value == "0" {
-			c.note(seconds, "pods.minReadySeconds: 0 was ignored. Now a pod without a readiness probe counts at once, not after "+
-				"10 seconds; without the field, it is 10 seconds")
+			c.note(seconds, "pods.minReadySeconds: 0 was ignored. Now a pod without a readiness probe counts at once, not "+
+				"after 10 seconds; without the field, it is 10 seconds")
 		}
 	}
 	for _, r := range renamed {

@@ -121,8 +121,7 @@ func findGroup(ctx context.Context, config *rest.Config) error {
 }
 
 // deployedGroup returns the API group in the arguments of the operator's deployment. It is empty if there is none that
-// the user may read. Any user can create a deployment with these labels, so it is no proof; if they differ, it is empty,
-// too.
+// the user may read, or if several differ. Any user can create a deployment with these labels, so it is no proof.
 func (c *Cluster) deployedGroup(ctx context.Context) string {
 	var groups []string
 	for _, args := range operatorArgs(ctx, c) {
@@ -311,8 +310,8 @@ func (c *Cluster) OtherRules(ctx context.Context) ([]*unstructured.Unstructured,
 	return List[*unstructured.Unstructured](ctx, c, what, list)
 }
 
-// CheckInstalled returns an error unless Nodegate serves, or served, the API group of this process in the cluster. nodes
-// are all nodes: a record on them, and the finalizer of Nodegate's own group, tell of rules of the other group.
+// CheckInstalled returns an error unless Nodegate serves, or served, the API group of this process in the cluster.
+// nodes are all nodes: a record on them, and the finalizer of Nodegate's own group, tell of rules of the other group.
 func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node, now time.Time) error {
 	group, other := v1alpha1.Served().Name, v1alpha1.OtherGroup()
 	if problem := c.OtherController(ctx, now); problem != nil {
