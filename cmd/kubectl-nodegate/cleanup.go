@@ -141,11 +141,11 @@ func (p *plugin) nameListed(ctx context.Context, c *input.Cluster, set *ruleset.
 	if c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object) != nil {
 		return // there is none, or this user may not read it
 	}
-	for i := range object.Rules {
-		if r := set.Rule(types.UID(object.Rules[i].UID)); r == nil || r.Mode == ruleset.Deleting {
+	for _, listed := range ruleset.CompileAdmission(object) {
+		if r := set.Rule(types.UID(listed.UID)); r == nil || r.Mode == ruleset.Deleting {
 			fmt.Fprintf(p.streams.ErrOut, "warning: the admission policy, if it is installed, still taints new nodes for the "+
 				"deleted rule %s: run kubectl delete admissionrules %s, and then this command with --api-group=%s\n",
-				object.Rules[i].Name, object.Name, v1alpha1.Served().Name)
+				listed.Name, object.Name, v1alpha1.Served().Name)
 			return
 		}
 	}

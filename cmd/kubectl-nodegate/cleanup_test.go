@@ -74,8 +74,8 @@ var _ = Describe("cleanup", func() {
 		Expect(server.Client.Update(ctx, onKept)).To(Succeed())
 		Expect(server.Client.Delete(ctx, deleted)).To(Succeed())
 		listed := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name},
-			Rules: []admissionv1alpha1.AdmissionRule{{Name: "deleted", UID: string(deleted.UID), Since: metav1.Now(), Key: "k",
-				Effect: "NoSchedule", Selector: []admissionv1alpha1.Requirement{{Key: "k", Operator: "Exists"}}}}}
+			Groups: []admissionv1alpha1.RuleGroup{{Selector: []admissionv1alpha1.Requirement{{Key: "k", Operator: "Exists"}},
+				Rules: []string{string(deleted.UID) + ",2026-01-01T00:00:00Z,deleted,k,,NoSchedule"}}}}
 		Expect(server.Client.Create(ctx, listed)).To(Succeed())
 
 		code, out, err := nodegate(ctx, "cleanup", "--dry-run=server")

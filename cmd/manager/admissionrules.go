@@ -45,7 +45,7 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 			return err
 		}
 		object, _ := set.ForAdmission(stored)
-		count = len(object.Rules)
+		count = len(ruleset.List(object))
 		switch {
 		case missing:
 			return c.Create(ctx, object)

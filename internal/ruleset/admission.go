@@ -4,7 +4,6 @@
 package ruleset
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,12 +27,27 @@ func (r *Rule) AtAdmission() bool {
 	return r.Mode == Enforced && r.Taint != nil && r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone
 }
 
-// ForAdmission returns a rule as admission needs it.
-func (r *Rule) ForAdmission() admissionv1alpha1.AdmissionRule {
-	out := admissionv1alpha1.AdmissionRule{Name: r.Name, UID: string(r.UID), Since: metav1.NewTime(r.InForceSince),
-		Key: r.Taint.Key, Value: r.Taint.Value, Effect: string(r.Taint.Effect),
-		// As nodeview.Record is encoded. No part of it needs to be escaped.
-		Record: fmt.Sprintf(`{"rule":"%s","taint":"%s=%s:%s"`, r.Name, r.Taint.Key, r.Taint.Value, r.Taint.Effect)}
+// Listed is a rule as the object with the rules for admission lists it.
+type Listed struct {
+	Selector []admissionv1alpha1.Requirement
+	Line     string
+}
+
+// The columns of a line.
+const (
+	columnUID = iota
+	columnSince
+	columnName
+	columnKey
+	columnValue
+	columnEffect
+	columns
+)
+
+// Listed returns a rule as admission needs it.
+func (r *Rule) Listed() Listed {
+	out := Listed{Line: strings.Join([]string{string(r.UID), r.InForceSince.UTC().Format(time.RFC3339), r.Name,
+		r.Taint.Key, r.Taint.Value, string(r.Taint.Effect)}, ",")}
 	s := &r.Spec.NodeSelector
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		out.Selector = append(out.Selector, admissionv1alpha1.Requirement{Key: key,
@@ -46,6 +60,18 @@ func (r *Rule) ForAdmission() admissionv1alpha1.AdmissionRule {
 			required.Values = append(required.Values, string(v))
 		}
 		out.Selector = append(out.Selector, required)
+	}
+	return out
+}
+
+// List returns the rules of an object, by their UID.
+func List(object *admissionv1alpha1.AdmissionRules) map[string]Listed {
+	out := map[string]Listed{}
+	for i := range object.Groups {
+		for _, line := range object.Groups[i].Rules {
+			uid, _, _ := strings.Cut(line, ",")
+			out[uid] = Listed{object.Groups[i].Selector, line}
+		}
 	}
 	return out
 }
@@ -81,57 +107,100 @@ func (s *Set) ForAdmission(before *admissionv1alpha1.AdmissionRules) (after *adm
 	if before == nil {
 		before = &admissionv1alpha1.AdmissionRules{}
 	}
-	after, size := before.DeepCopy(), 0
-	after.Name, after.Rules, after.Frozen = admissionv1alpha1.Name, nil, nil
+	after = before.DeepCopy()
+	after.Name, after.Groups, after.Frozen = admissionv1alpha1.Name, nil, nil
 	after.MarkerPrefix = v1alpha1.Served().MarkerPrefix
+	known, listed, size := List(before), []Listed(nil), 0
 	for _, r := range s.rules {
 		uid := string(r.UID)
 		if r.Mode == Frozen && len(after.Frozen) < admissionv1alpha1.MaxRules &&
 			(!r.undecided() || slices.Contains(before.Frozen, uid)) {
 			after.Frozen = append(after.Frozen, uid)
 		}
-		var rule *admissionv1alpha1.AdmissionRule
-		switch {
-		case r.AtAdmission():
-			rule = new(r.ForAdmission())
-		case r.undecided():
-			rule = find(before.Rules, uid)
-		}
-		if rule == nil {
+		rule, there := known[uid]
+		if r.AtAdmission() {
+			rule = r.Listed()
+		} else if !there || !r.undecided() {
 			continue
 		}
-		more := sizeOf(rule)
-		if size+more > maxAdmissionBytes || len(after.Rules) == admissionv1alpha1.MaxRules {
+		more := rule.size()
+		if size+more > maxAdmissionBytes || len(listed) == admissionv1alpha1.MaxRules {
 			left = append(left, uid)
 			continue
 		}
-		after.Rules, size = append(after.Rules, *rule), size+more
+		listed, size = append(listed, rule), size+more
 	}
-	slices.SortStableFunc(after.Rules, byTaint)
+	after.Groups = group(listed)
 	return after, left
 }
 
-func find(rules []admissionv1alpha1.AdmissionRule, uid string) *admissionv1alpha1.AdmissionRule {
-	for i := range rules {
-		if rules[i].UID == uid {
-			return &rules[i]
-		}
+// group makes one group of the rules with the same selector, since the policy evaluates the selector of each group. But
+// rules whose taint other rules have, too, follow each other, the oldest first, as the policy expects.
+func group(listed []Listed) (out []admissionv1alpha1.RuleGroup) {
+	number := map[string]int{}
+	for i := range listed {
+		number[listed[i].taint()]++
 	}
-	return nil
+	shared := func(l *Listed) string {
+		if taint := l.taint(); number[taint] > 1 {
+			return taint
+		}
+		return ""
+	}
+	slices.SortStableFunc(listed, func(a, b Listed) int { return strings.Compare(shared(&a), shared(&b)) })
+	groups, last := map[string]int{}, "" // by the selector
+	for i := range listed {
+		l := &listed[i]
+		selector := fmt.Sprintf("%q", l.Selector)
+		at, there := groups[selector]
+		if shared(l) != "" { // only the last group can go on
+			at, there = len(out)-1, i > 0 && shared(&listed[i-1]) != "" && selector == last
+		}
+		if !there {
+			at = len(out)
+			groups[selector], out = at, append(out, admissionv1alpha1.RuleGroup{Selector: l.Selector})
+		}
+		out[at].Rules, last = append(out[at].Rules, l.Line), selector
+		l.prepare(&out[at], shared(l) == "")
+	}
+	return out
 }
 
-// byTaint compares rules by their taint.
-func byTaint(a, b admissionv1alpha1.AdmissionRule) int {
-	return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Effect, b.Effect))
+// prepare adds what the rule adds to a new node. If other rules have the same taint, only the policy knows whose value
+// the node gets.
+func (l *Listed) prepare(group *admissionv1alpha1.RuleGroup, alone bool) {
+	words := strings.Split(l.Line, ",")
+	if len(words) < columns {
+		return
+	}
+	if group.Records == nil {
+		group.Records = map[string]admissionv1alpha1.Record{}
+	}
+	taint := admissionv1alpha1.Taint{Key: words[columnKey], Value: words[columnValue], Effect: words[columnEffect]}
+	// As nodeview.Record is encoded. No part of it needs to be escaped.
+	group.Records[v1alpha1.RecordAnnotationPrefix+words[columnUID]] = admissionv1alpha1.Record(fmt.Sprintf(
+		`{"rule":"%s","taint":"%s=%s:%s"}`, words[columnName], taint.Key, taint.Value, taint.Effect))
+	if alone {
+		group.Taints = append(group.Taints, taint)
+	}
 }
 
-// sizeOf returns about how many bytes a rule has as JSON.
-func sizeOf(r *admissionv1alpha1.AdmissionRule) int {
+// taint returns the key and the effect of the rule's taint.
+func (l *Listed) taint() string {
+	words := strings.Split(l.Line, ",")
+	if len(words) < columns {
+		return "" // only a person can have written it
+	}
+	return words[columnKey] + ":" + words[columnEffect]
+}
+
+// size returns about how many bytes a rule, its selector, record and taint have as JSON.
+func (l *Listed) size() int {
 	const fields, fieldsOfRequirement, quotes = 160, 30, 3
-	n := fields + len(r.Name) + len(r.UID) + len(r.Key) + len(r.Value) + len(r.Effect) + len(r.Record)
-	for i := range r.Selector {
-		n += fieldsOfRequirement + len(r.Selector[i].Key) + len(r.Selector[i].Operator)
-		for _, v := range r.Selector[i].Values {
+	n := fields + 2*len(l.Line)
+	for i := range l.Selector {
+		n += fieldsOfRequirement + len(l.Selector[i].Key) + len(l.Selector[i].Operator)
+		for _, v := range l.Selector[i].Values {
 			n += quotes + len(v)
 		}
 	}
@@ -147,23 +216,32 @@ type AdmissionRule struct {
 	selector labels.Selector
 }
 
-// CompileAdmission compiles the rules of an AdmissionRules. It leaves out a rule with an invalid selector, which only a
-// person can have written.
-func CompileAdmission(rules []admissionv1alpha1.AdmissionRule) []AdmissionRule {
-	out := make([]AdmissionRule, 0, len(rules))
-	for i := range rules {
-		r := &rules[i]
+// CompileAdmission compiles the rules of an AdmissionRules. It leaves out what only a person can have written: a rule
+// with an invalid selector, or without a part.
+func CompileAdmission(object *admissionv1alpha1.AdmissionRules) (out []AdmissionRule) {
+	for i := range object.Groups {
 		selector := metav1.LabelSelector{}
-		for _, s := range r.Selector {
-			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: s.Key,
-				Operator: metav1.LabelSelectorOperator(s.Operator), Values: s.Values})
+		for _, r := range object.Groups[i].Selector {
+			selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{Key: r.Key,
+				Operator: metav1.LabelSelectorOperator(r.Operator), Values: r.Values})
 		}
 		compiled, err := metav1.LabelSelectorAsSelector(&selector)
 		if err != nil || compiled.Empty() {
 			continue
 		}
-		out = append(out, AdmissionRule{Name: r.Name, UID: r.UID, since: r.Since.Time, selector: compiled,
-			Taint: corev1.Taint{Key: r.Key, Value: r.Value, Effect: corev1.TaintEffect(r.Effect)}})
+		for _, line := range object.Groups[i].Rules {
+			words := strings.Split(line, ",")
+			if len(words) < columns {
+				continue
+			}
+			since, err := time.Parse(time.RFC3339, words[columnSince])
+			if err != nil {
+				continue
+			}
+			out = append(out, AdmissionRule{Name: words[columnName], UID: words[columnUID], since: since, selector: compiled,
+				Taint: corev1.Taint{Key: words[columnKey], Value: words[columnValue],
+					Effect: corev1.TaintEffect(words[columnEffect])}})
+		}
 	}
 	return out
 }

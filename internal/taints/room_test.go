@@ -76,7 +76,7 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 // The API server would refuse the request otherwise, and with it a change of labels. The controller taints the node.
 func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
 	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission(nil)
-	rules := ruleset.CompileAdmission(admitting.Rules)
+	rules := ruleset.CompileAdmission(admitting)
 	for room, claims := range map[int]int{1000: 1, 100: 0} {
 		node := Fresh().Annotation("example.com/filler", "")
 		node.Annotation("example.com/filler", strings.Repeat("x", 192<<10-room-bytesOf(node.Obj())))

@@ -44,7 +44,7 @@ func (a *Admission) Current() []ruleset.AdmissionRule {
 		return known.rules
 	}
 	object, _ := set.ForAdmission(nil)
-	compiled := &byStatus{of: set, rules: ruleset.CompileAdmission(object.Rules)}
+	compiled := &byStatus{of: set, rules: ruleset.CompileAdmission(object)}
 	a.byStatus.Store(compiled)
 	return compiled.rules
 }
@@ -53,7 +53,7 @@ func (a *Admission) Current() []ruleset.AdmissionRule {
 func (a *Admission) Handler() cache.ResourceEventHandler { return handler(a.put, a.drop) }
 
 func (a *Admission) put(object *admissionv1alpha1.AdmissionRules) {
-	rules := ruleset.CompileAdmission(object.Rules)
+	rules := ruleset.CompileAdmission(object)
 	a.stored.Store(&rules)
 	a.Rules.freezeListed(sets.New(object.Frozen...))
 	a.tell(true)

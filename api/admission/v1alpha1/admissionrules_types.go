@@ -29,12 +29,12 @@ type AdmissionRules struct {
 	// +kubebuilder:validation:MaxLength=64
 	MarkerPrefix string `json:"markerPrefix,omitempty"`
 
-	// rules are the rules that taint nodes at admission. Rules with the same taint follow each other, the oldest first. At
-	// most 1000.
+	// groups are the rules that taint nodes at admission, by their selector. Rules with the same taint follow each other,
+	// the oldest first. At most 1000.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
-	Rules []AdmissionRule `json:"rules,omitempty"`
+	Groups []RuleGroup `json:"groups,omitempty"`
 
 	// frozen are the UIDs of the rules that the operator has frozen, for the webhooks for pods. The oldest rules first. At
 	// most 1000.
@@ -45,49 +45,62 @@ type AdmissionRules struct {
 	Frozen []string `json:"frozen,omitempty"`
 }
 
-// AdmissionRule is what admission needs of a NodeReadinessRule.
-type AdmissionRule struct {
-	// name is the rule's name.
-	// +required
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name"`
-
-	// uid is the rule's UID.
-	// +required
-	// +kubebuilder:validation:MaxLength=36
-	UID string `json:"uid"`
-
-	// since is when the rule was put in force. An update taints no node that was created before.
-	// +required
-	Since metav1.Time `json:"since"`
-
-	// key is the key of the rule's taint.
-	// +required
-	// +kubebuilder:validation:MaxLength=317
-	Key string `json:"key"`
-
-	// value is the value of the rule's taint.
-	// +optional
-	// +kubebuilder:validation:MaxLength=63
-	Value string `json:"value,omitempty"`
-
-	// effect is the effect of the rule's taint.
-	// +required
-	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
-	Effect string `json:"effect"`
-
-	// record is how the record begins that admission writes to a node for the rule, so that the policy does not put it
-	// together for each node.
-	// +required
-	// +kubebuilder:validation:MaxLength=800
-	Record string `json:"record"`
-
+// RuleGroup are rules that select the same nodes. A later version adds optional fields only, so that the admission
+// policy of one version can read what the operator of another one has written.
+type RuleGroup struct {
 	// selector are requirements on the labels of a node, which must all be met.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	Selector []Requirement `json:"selector"`
+
+	// rules are the rules, each as one line: its UID, the time since which it is in force, its name, and the key, the
+	// value and the effect of its taint, separated by commas. An update taints no node that was created before that time.
+	// An API server decodes the whole object several times for each new node, and a line costs it less than six fields.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MaxLength=710
+	// +kubebuilder:validation:items:Pattern=`^[^,]{1,36},[0-9TZ:-]{20},[^,]{1,253},[^,]{1,317},[^,]{0,63},(NoSchedule|PreferNoSchedule|NoExecute)$`
+	Rules []string `json:"rules"`
+
+	// records are the annotations of the rules on a new node, so that the admission policy need not make them for each
+	// node.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=1000
+	Records map[string]Record `json:"records,omitempty"`
+
+	// taints are the taints of the rules, so that the admission policy need not make them for each node. Without them,
+	// because rules have the same taint or the operator is of another version, it does.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1000
+	Taints []Taint `json:"taints,omitempty"`
+}
+
+// Record is the value of an annotation that is the record of a rule on a new node.
+//
+// +kubebuilder:validation:MaxLength=800
+type Record string
+
+// Taint is a taint of a rule.
+type Taint struct {
+	// key is the taint's key.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// value is the taint's value.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+
+	// effect is the taint's effect.
+	// +required
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect string `json:"effect"`
 }
 
 // Requirement is a requirement on the labels of a node.

@@ -68,6 +68,13 @@ func TestNoNodeIsTooExpensiveForThePolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := map[string]*admissionv1alpha1.AdmissionRules{
+		"rules of one group": crowded(), "rules of many groups": crowd(2*admissionv1alpha1.MaxRules, apart),
+		"rules that are not ready": crowd(200, apart)}
+	for i := range all["rules that are not ready"].Groups {
+		group := &all["rules that are not ready"].Groups[i]
+		group.Records, group.Taints = nil, nil
+	}
 	for name, edit := range map[string]func(*build.NodeWrapper){
 		"one annotation":          annotated(1, plain),
 		"1000 annotations":        annotated(1000, plain),
@@ -91,9 +98,15 @@ func TestNoNodeIsTooExpensiveForThePolicies(t *testing.T) {
 			if *policy.Spec.FailurePolicy == admissionregistrationv1.Fail {
 				continue // an error refuses the request
 			}
+			crowds := map[string]*admissionv1alpha1.AdmissionRules{"": nil}
+			if policy.Spec.ParamKind != nil {
+				crowds = all
+			}
 			for _, old := range []*corev1.Node{nil, build.MakeNode("n").Obj(), n.Obj()} {
 				after := build.WrapNode(n.Obj()).Annotation("another", "").Obj()
-				evaluate(t, policy.Name+", "+name, policy, old, after)
+				for of, rules := range crowds {
+					evaluate(t, policy.Name+", "+name+", "+of, policy, rules, old, after)
+				}
 			}
 		}
 	}
@@ -115,10 +128,9 @@ func TestThePoliciesEndEarly(t *testing.T) {
 	}
 	admits, annotations := read(cluster.NodeAdmissionPolicy, 0), read(cluster.RecordGuard, 2)
 	other, matches := build.MakeNode("n").Annotation("a", "b").Obj(), build.MakeNode("n").Label(poolKey, "p").Obj()
-	rules := crowded().Rules // all have the same taint
-	tainted := build.WrapNode(matches.DeepCopy()).Taint(rules[0].Key, rules[0].Value, corev1.TaintEffect(rules[0].Effect))
-	for _, r := range rules {
-		tainted.Annotation(v1alpha1.RecordAnnotationPrefix+r.UID, r.Record+"}")
+	tainted := build.WrapNode(matches.DeepCopy()).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+	for _, r := range ruleset.CompileAdmission(crowded()) { // all have the same taint
+		tainted.Annotation(r.RecordKey(), fmt.Sprintf(`{"rule":%q,"taint":%q}`, r.Name, held))
 	}
 	forged := tainted.Obj().DeepCopy()
 	forged.Annotations[v1alpha1.RecordAnnotationPrefix+"none"] = "{}"
@@ -134,7 +146,7 @@ func TestThePoliciesEndEarly(t *testing.T) {
 		"a heartbeat":                      {policy: annotations, old: other, node: other},
 		"a write that changes annotations": {policy: annotations, old: matches, node: other, want: true},
 	} {
-		if got := evaluate(t, name, c.policy, c.old, c.node); got != c.want {
+		if got := evaluate(t, name, c.policy, crowded(), c.old, c.node); got != c.want {
 			t.Errorf("%s: it goes on: %t, want %t", name, got, c.want)
 		}
 	}
@@ -143,7 +155,7 @@ func TestThePoliciesEndEarly(t *testing.T) {
 // evaluate evaluates a policy as the API server does, for a kubelet that creates or updates a node. It returns whether
 // the policy's conditions are true.
 func evaluate(t *testing.T, name string, policy *admissionregistrationv1.ValidatingAdmissionPolicy,
-	old, node *corev1.Node) bool {
+	rules *admissionv1alpha1.AdmissionRules, old, node *corev1.Node) bool {
 	t.Helper()
 	compiler, err := admissioncel.NewCompositedCompiler(
 		environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
@@ -164,9 +176,9 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression})
 	}
 	bindings := admissioncel.OptionalVariableBindings{}
-	if options.HasParams { // the admission policy, with as many rules as its object can have
-		bindings.VersionedParams = crowded()
-		for _, v := range []string{"claims", "taints", "kept"} {
+	if options.HasParams { // the admission policy
+		bindings.VersionedParams = rules
+		for _, v := range []string{"records", "taints", "kept"} {
 			validations = append(validations, &validating.ValidationCondition{Expression: "size(variables." + v + ") >= 0"})
 		}
 	}
@@ -197,12 +209,23 @@ func evaluate(t *testing.T, name string, policy *admissionregistrationv1.Validat
 	return matched
 }
 
-// crowded are as many rules as fit into an AdmissionRules. All select the same nodes.
+// crowded are as many rules as fit into an AdmissionRules. All select the same nodes, and have the same taint.
 func crowded() *admissionv1alpha1.AdmissionRules {
+	return crowd(2*admissionv1alpha1.MaxRules, func(int, *build.RuleWrapper) {})
+}
+
+// apart gives a rule a selector and a taint of its own.
+func apart(i int, r *build.RuleWrapper) {
+	r.SelectorExpression(fmt.Sprintf("example.com/%d", i), "DoesNotExist")
+	r.Spec.Taint.Key += strconv.Itoa(i)
+}
+
+func crowd(n int, edit func(int, *build.RuleWrapper)) *admissionv1alpha1.AdmissionRules {
 	var rules []*ruleset.Rule
-	for i := range 2 * admissionv1alpha1.MaxRules {
+	for i := range n {
 		r := network(fmt.Sprintf("rule-%d", i)).UID(fmt.Sprintf("uid-%d", i)).Created(time.Now())
 		r.Spec.NodeSelector = v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolKey: "p"}}
+		edit(i, r)
 		rules = append(rules, ruleset.Compile(r.Obj(), nil, time.Now()))
 	}
 	out, _ := ruleset.NewSet(rules...).ForAdmission(nil)

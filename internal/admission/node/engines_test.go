@@ -167,6 +167,15 @@ var requests = map[string]request{
 		},
 		taints: []string{held}, claims: map[string]string{"": held, "-storage": held},
 	},
+	"two rules with one taint, and other selectors": {
+		rules: func(pool string) []*build.RuleWrapper {
+			second := network(pool).SelectorExpression("example.com/kind", "DoesNotExist").Taint(taintKey, "other",
+				corev1.TaintEffectNoSchedule)
+			second.Name += "-storage"
+			return []*build.RuleWrapper{second, network(pool)}
+		},
+		taints: []string{held}, claims: map[string]string{"": held, "-storage": taintKey + "=other:NoSchedule"},
+	},
 	"a hundred rules": {
 		rules: func(pool string) []*build.RuleWrapper {
 			var out []*build.RuleWrapper
@@ -219,8 +228,8 @@ var requests = map[string]request{
 		rules: withStorage,
 		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
 			n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
-			n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), ruleset.Compile(rule, nil,
-				time.Now()).ForAdmission().Record+"}")
+			n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID),
+				fmt.Sprintf(`{"rule":%q,"taint":%q}`, rule.Name, held))
 		},
 		taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
 		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},

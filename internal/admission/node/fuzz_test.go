@@ -27,7 +27,7 @@ func FuzzNodes(f *testing.F) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)
 	rule := ruleset.Compile(network("a").UID("u").Created(now).Obj(), nil, now)
 	admitting, _ := ruleset.NewSet(rule).ForAdmission(nil)
-	rules := ruleset.CompileAdmission(admitting.Rules)
+	rules := ruleset.CompileAdmission(admitting)
 	w := &Webhook{Rules: func() []ruleset.AdmissionRule { return rules }, Acting: NewEngine(ModeWebhook, true, "").Acting,
 		Clock: clocktesting.NewFakePassiveClock(now)}
 	good, err := json.Marshal(build.MakeNode("n").Label(poolKey, "a").Annotation(v1alpha1.RecordAnnotationPrefix+"u",

@@ -4,19 +4,17 @@
 package admissionrules
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,6 +25,10 @@ import (
 
 // stopWithin is how long the operator waits for rules that stop to leave the object before it goes on without that.
 const stopWithin = 2 * time.Second
+
+// errLacking says that the API server has not stored all of the object.
+var errLacking = errors.New("the CRD admissionrules.nodegate.io in the cluster lacks fields of this version; apply " +
+	"the CRD of this version: see config/crd")
 
 // Writer writes the AdmissionRules while this replica leads. A rule that stops leaves the object before the operator
 // changes a node because of that, and an edited one is written again. A new rule is added a moment later. It is safe
@@ -47,11 +49,13 @@ type Writer struct {
 	writing sync.Mutex // held while the object is read and written
 
 	mu      sync.Mutex
-	set     *ruleset.Set                               // that is in force, or nil before there is one
-	ahead   bool                                       // rules in the object have stopped or were edited
-	stored  map[string]admissionv1alpha1.AdmissionRule // by the UID, or nil before the object is known
-	left    sets.Set[string]                           // rules without room in the object
-	problem string                                     // why the object cannot be written
+	set     *ruleset.Set                      // that is in force, or nil before there is one
+	ahead   bool                              // rules in the object have stopped or were edited
+	object  *admissionv1alpha1.AdmissionRules // as it is stored, or nil before that is known
+	stored  map[string]ruleset.Listed         // its rules, by the UID
+	left    sets.Set[string]                  // rules without room in the object
+	problem string                            // why the object cannot be written
+	lacking bool                              // the CRD lacks fields, which is the problem
 }
 
 func (w *Writer) setUp() {
@@ -62,7 +66,7 @@ func (w *Writer) setUp() {
 func (w *Writer) Propose(set *ruleset.Set) {
 	w.mu.Lock()
 	w.set = set
-	w.ahead = w.ahead || w.stored == nil || w.changes(set)
+	w.ahead = w.ahead || w.object == nil || w.changes(set)
 	w.mu.Unlock()
 	w.Wake()
 }
@@ -104,23 +108,14 @@ func (w *Writer) isAhead() bool {
 
 // changes reports whether a rule in the object is another one, or not there, in a set. The caller holds w.mu.
 func (w *Writer) changes(set *ruleset.Set) bool {
-	before := &admissionv1alpha1.AdmissionRules{Rules: slices.Collect(maps.Values(w.stored))}
-	after, _ := set.ForAdmission(before)
-	rules := byUID(after.Rules)
+	after, _ := set.ForAdmission(w.object)
+	rules := ruleset.List(after)
 	for uid, rule := range w.stored {
 		if now, there := rules[uid]; !there || !equality.Semantic.DeepEqual(rule, now) {
 			return true
 		}
 	}
 	return false
-}
-
-func byUID(rules []admissionv1alpha1.AdmissionRule) map[string]admissionv1alpha1.AdmissionRule {
-	out := make(map[string]admissionv1alpha1.AdmissionRule, len(rules))
-	for _, r := range rules {
-		out[r.UID] = r
-	}
-	return out
 }
 
 // Wake makes the writer compare the object with the rules.
@@ -147,7 +142,9 @@ func (w *Writer) Problem(rule *ruleset.Rule) (problem string, undecided bool) {
 	defer w.mu.Unlock()
 	stored, listed := w.stored[string(rule.UID)]
 	switch {
-	case listed && equality.Semantic.DeepEqual(stored, rule.ForAdmission()):
+	case w.lacking:
+		return w.problem, false
+	case listed && equality.Semantic.DeepEqual(stored, rule.Listed()):
 		return "", false
 	case w.problem != "":
 		return w.problem, false
@@ -188,54 +185,55 @@ func (w *Writer) write(ctx context.Context) error {
 			w.Observe(stored)
 		}
 		object, left := set.ForAdmission(stored)
-		rules := object.Rules
 		if !equality.Semantic.DeepEqual(stored, object) {
-			rules, err = w.store(ctx, object)
+			stored, err = w.store(ctx, object)
 		}
-		return w.done(rules, left, err)
+		return w.done(stored, left, err)
 	})
 }
 
-// errPruned: the policy fails for each node if it reads a field that is not stored.
-var errPruned = errors.New("the CRD admissionrules.nodegate.io lacks fields: install that of this version")
-
-// store writes the object, and returns the rules that are stored. It reads them: the API server drops fields that an
-// older CRD lacks, and its answer is decoded into the object, which keeps them.
+// store writes an object, and returns what the API server has stored. The answer to the write does not tell: the client
+// decodes it into the object that it has sent, so that fields seem to be there that the CRD lacks.
 func (w *Writer) store(ctx context.Context, object *admissionv1alpha1.AdmissionRules) (
-	[]admissionv1alpha1.AdmissionRule, error) {
-	if err := w.Lease.Write(ctx, w.Client, object); err != nil {
+	*admissionv1alpha1.AdmissionRules, error) {
+	written, stored := object.DeepCopy(), &admissionv1alpha1.AdmissionRules{}
+	if err := w.Lease.Write(ctx, w.Client, written); err != nil {
 		return nil, err
 	}
-	stored := &admissionv1alpha1.AdmissionRules{}
-	if err := w.Client.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
+	err := client.IgnoreNotFound(w.Client.Get(ctx, client.ObjectKeyFromObject(written), stored))
+	switch {
+	case err != nil:
 		return nil, err
+	case stored.ResourceVersion != written.ResourceVersion: // another client was as fast
+		return nil, apierrors.NewConflict(schema.GroupResource{}, object.Name, errors.New("it was changed after this write"))
+	case !equality.Semantic.DeepEqual(content(stored), content(object)):
+		return stored, errLacking
 	}
-	sent, err := json.Marshal(object.Rules) // times have whole seconds there
-	if err != nil {
-		return nil, err
-	}
-	read, err := json.Marshal(stored.Rules)
-	if stored.ResourceVersion == object.ResourceVersion && !bytes.Equal(sent, read) {
-		return stored.Rules, errPruned
-	}
-	return object.Rules, err
+	return stored, nil
+}
+
+// content returns an object without its metadata.
+func content(o *admissionv1alpha1.AdmissionRules) *admissionv1alpha1.AdmissionRules {
+	out := *o
+	out.TypeMeta, out.ObjectMeta = metav1.TypeMeta{}, metav1.ObjectMeta{}
+	return &out
 }
 
 // done remembers what is stored, or the error.
-func (w *Writer) done(rules []admissionv1alpha1.AdmissionRule, left []string, err error) error {
+func (w *Writer) done(object *admissionv1alpha1.AdmissionRules, left []string, err error) error {
 	err = explain(err)
 	w.mu.Lock()
 	stored, before, problem := w.stored, w.left, w.problem
 	switch {
 	case err == nil:
-		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), ""
+		w.object, w.stored, w.left, w.problem, w.lacking = object, ruleset.List(object), sets.New(left...), "", false
 		w.ahead = w.changes(w.set)
-	case errors.Is(err, errPruned):
-		w.stored, w.left, w.problem = byUID(rules), sets.New(left...), err.Error()
+	case errors.Is(err, errLacking):
+		w.object, w.stored, w.problem, w.lacking = object, ruleset.List(object), err.Error(), true
 	case leader.Lasts(err):
 		w.problem = err.Error()
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			w.stored = byUID(nil)
+			w.object, w.stored = &admissionv1alpha1.AdmissionRules{}, nil
 		}
 	}
 	var names []string

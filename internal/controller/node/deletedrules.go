@@ -61,9 +61,8 @@ func (r *Reconciler) ObserveListed(object *admissionv1alpha1.AdmissionRules) {
 	s, now := &r.deleted, r.Clock.Now()
 	s.observed.Lock()
 	defer s.observed.Unlock()
-	for i := range object.Rules {
-		rule := &object.Rules[i]
-		s.note(rule.UID, 1, &corev1.Taint{Key: rule.Key, Value: rule.Value, Effect: corev1.TaintEffect(rule.Effect)}, now)
+	for _, rule := range ruleset.CompileAdmission(object) {
+		s.note(rule.UID, 1, &rule.Taint, now)
 	}
 }
 

@@ -370,8 +370,9 @@ var _ = Describe("A sweep over a fleet", func() {
 		r := &Reconciler{Clock: clocktesting.NewFakePassiveClock(time.Now())}
 		node, taint := build.MakeNode("n").Created(time.Now()).Obj(), &corev1.Taint{Key: "k", Effect: "NoSchedule"}
 		Expect(r.deleted.known(node, "u", taint)).To(BeFalse())
-		r.ObserveListed(&admissionv1alpha1.AdmissionRules{Rules: []admissionv1alpha1.AdmissionRule{
-			{UID: "u", Key: "k", Effect: "NoSchedule"}}})
+		r.ObserveListed(&admissionv1alpha1.AdmissionRules{Groups: []admissionv1alpha1.RuleGroup{
+			{Selector: []admissionv1alpha1.Requirement{{Key: "k", Operator: "Exists"}},
+				Rules: []string{"u,2026-01-01T00:00:00Z,r,k,,NoSchedule"}}}})
 		Expect(r.deleted.known(node, "u", taint)).To(BeTrue())
 		Expect(r.deleted.known(node, "u", &corev1.Taint{Key: "other", Effect: "NoSchedule"})).To(BeFalse())
 	})

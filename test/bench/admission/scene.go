@@ -224,7 +224,7 @@ func (s *scene) makeRules(ctx context.Context, n int, installed *[]client.Object
 		compiled = append(compiled, ruleset.Compile(rule, nil, time.Now()))
 	}
 	object, _ := ruleset.NewSet(compiled...).ForAdmission(nil)
-	admitting := ruleset.CompileAdmission(object.Rules)
+	admitting := ruleset.CompileAdmission(object)
 	s.rules.Store(&admitting)
 	*installed = append(*installed, object)
 	operator, err := s.cluster.As(cluster.OperatorUser, "system:masters") // a policy refuses others

@@ -139,6 +139,9 @@ func admission(runs []*measure.Run) string {
 			fmt.Fprintf(b, "| %s | %s, %s |\n", t.Title, t.Detail, t.Word())
 		}
 	}
+	if b.Len() == 0 {
+		return "No run of this version on a quiet machine is committed yet.\n"
+	}
 	return b.String()
 }
 

@@ -28,7 +28,7 @@ var format = []string{"internal/nodeview/record.go", "internal/nodeview/codec.go
 var withoutPrevious = []struct{ text, file string }{
 	{"RecordAnnotationPrefix = Domain", "api/v1alpha1/names.go"}, // records are under nodegate.io
 	{"json:\"minHoldSeconds", "api/v1alpha1"},                    // fields have other names
-	{"json:\"record\"", "api/admission/v1alpha1"},                // AdmissionRules must have the records' texts
+	{"json:\"groups", "api/admission/v1alpha1"},                  // AdmissionRules have groups
 }
 
 // buildPrevious builds the operator of the commit before the last change of the records' format, from an archive beside

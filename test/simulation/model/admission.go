@@ -57,27 +57,31 @@ func (r *Request) rules(v *View) iter.Seq[*rule] {
 // list is the object that lists the rules for admission, and those that are frozen.
 type list struct {
 	Frozen []string
-	Rules  []struct {
-		Name, UID          string
-		Since              time.Time
-		Key, Value, Effect string
-		Selector           []struct {
+	Groups []struct {
+		Selector []struct {
 			Key, Operator string
 			Values        []string
 		}
+		Rules []string
 	}
 }
 
 // all are the listed rules.
 func (l *list) all() iter.Seq[*rule] {
 	return func(yield func(*rule) bool) {
-		for _, of := range l.Rules {
-			r := &rule{listed: true}
-			r.Metadata.Name, r.Metadata.UID, r.Status.InForce.Since = of.Name, of.UID, of.Since
-			r.Spec.Taint = taint{Key: of.Key, Value: of.Value, Effect: of.Effect}
-			r.Spec.NodeSelector.MatchExpressions = of.Selector
-			if !yield(r) {
-				return
+		for _, group := range l.Groups {
+			for _, line := range group.Rules {
+				r, words := &rule{listed: true}, strings.Split(line, ",")
+				since, err := time.Parse(time.RFC3339, words[1])
+				if err != nil {
+					panic(err)
+				}
+				r.Metadata.UID, r.Status.InForce.Since, r.Metadata.Name = words[0], since, words[2]
+				r.Spec.Taint = taint{Key: words[3], Value: words[4], Effect: words[5]}
+				r.Spec.NodeSelector.MatchExpressions = group.Selector
+				if !yield(r) {
+					return
+				}
 			}
 		}
 	}

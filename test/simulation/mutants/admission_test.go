@@ -9,21 +9,24 @@ func init() {
 		{"the policy taints in a kubelet's update", `"request.operation == 'CREATE' || !(has(request.userInfo.groups)`,
 			`"true || !(has(request.userInfo.groups)`, "admission|labelled|admits"},
 		{"the policy adds NoExecute to a node that is labelled later",
-			`(request.operation == 'CREATE' || r.effect != 'NoExecute' &&
+			`(request.operation == 'CREATE' || r[5] != 'NoExecute' &&
 `, `(request.operation == 'CREATE' ||
 `, "admission|admits"},
 		{"the policy taints nodes that are older than the rule",
-			`          timestamp(object.metadata.creationTimestamp) >= timestamp(r.since) &&
+			`          timestamp(object.metadata.creationTimestamp) >= timestamp(r[1]) &&
 `, "", "admits|spared|limit"},
 		{"the policy taints old nodes", `<= duration('10m')`, `<= duration('1000h')`, "admits|spared|limit"},
 		{"the policy taints nodes that matched before",
 			`"request.operation == 'UPDATE' && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"`,
 			`"{'other': ''}"`, "admits|admission|spared|limit"},
-		{"the policy keeps what a node brings as records", `filter(k, request.operation == 'UPDATE' || !k`,
-			`filter(k, true || !k`, "admits|admission|frozen"},
-		{"the policy adds a taint that is there", `          !(r.key + ':' + r.effect in variables.present),
-`, `          true,
-`, "admission|labelled|admits"},
+		{"the policy keeps what a node brings as records", `transformMap(k, v, request.operation == 'UPDATE' || !k`,
+			`transformMap(k, v, true || !k`, "admits|admission|frozen"},
+		{"the policy adds a taint that is there", `          !(r[3] + ':' + r[5] in variables.present), {`,
+			`          true, {`, "admission|labelled|admits"},
+		{"the policy adds a taint that is ready and there",
+			`!g.taints.exists(t, t.key + ':' + t.effect in variables.present)`, `true`, "admission|labelled|admits"},
+		{"the policy ends where a node brings other records of the rules",
+			`records == matching.transformMapEntry(i, g, g.records)`, `true`, "admits|admission|frozen"},
 		{"the policy taints nodes that may join in any case",
 			`    # A node with this label is never tainted at admission. Kubelets cannot set it themselves.
     objectSelector:
@@ -33,7 +36,7 @@ func init() {
       matchExpressions:
       - key: example.com/other`, "admission|admits"},
 		{"claims by the policy on nodes that are labelled later are as old as the node",
-			`"request.operation == 'CREATE' ? '}' : ',\"late\":true}'"`, `"'}'"`, "admits|opened"},
+			`(request.operation == 'CREATE' ? '"}' : '","late":true}')`, `'"}'`, "admits|opened"},
 		{"the policy taints nodes that a rule does not select", `e.operator == 'In' ? e.key in variables.labels && `,
 			`e.operator == 'In' ? true || e.key in variables.labels && `, "admits|admission"},
 		{"the policy taints no new node", `      request.operation == 'CREATE' ||

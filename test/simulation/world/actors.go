@@ -170,11 +170,11 @@ func (w *World) doList(s *script.Step) {
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.AdmissionRules, Name: listName})
 		return
 	}
-	patch := map[string]any{"rules": nil, "frozen": nil}
+	patch := map[string]any{"groups": nil, "frozen": nil}
 	if s.N > 0 {
 		for _, before := range w.server.ListAt(api.AdmissionRules, max(0, w.server.Version()-int64(s.N))) {
 			content := before.Meta.(*unstructured.Unstructured).Object
-			patch["rules"], patch["frozen"] = content["rules"], content["frozen"]
+			patch["groups"], patch["frozen"] = content["groups"], content["frozen"]
 		}
 	}
 	body, err := json.Marshal(patch)
