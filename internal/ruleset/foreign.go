@@ -16,9 +16,9 @@ import (
 // ReasonForeignRule means that a rule of another controller has the rule's taint.
 const ReasonForeignRule = "ForeignRule"
 
-// Foreign are the taints that another controller manages, each with the name of one of its rules, or no name if its rules
-// cannot be read. An installation in
-// Nodegate's own API group never writes them, not even if a record claims them.
+// Foreign are the taints that another controller manages, each with the name of one of its rules, or no name if its
+// rules cannot be read. An installation in Nodegate's own API group never writes them, not even if a record claims
+// them.
 type Foreign map[TaintID]string
 
 // ForeignTaint returns the taint of another controller's rule, and whether that controller manages it: in dry-run it
@@ -54,11 +54,11 @@ func (f Foreign) Problem(r *Rule) *Problem {
 		return nil
 	}
 	name, group := f[TaintIDOf(*r.Taint)], v1alpha1.GroupNames()[0]
-	message := fmt.Sprintf("rule %s of another controller, in the API group %s, has the same key and effect: choose another "+
-		"key, or delete that rule", name, group)
+	message := fmt.Sprintf("rule %s of another controller, in the API group %s, has the same key and effect: choose "+
+		"another key, or delete that rule", name, group)
 	if name == "" {
-		message = fmt.Sprintf("the rules of another controller, in the API group %s, cannot be read: one of them may have the "+
-			"same key and effect. The operator's log has the error", group)
+		message = fmt.Sprintf("the rules of another controller, in the API group %s, cannot be read: one of them may have "+
+			"the same key and effect. The operator's log has the error", group)
 	}
 	return &Problem{Field: "spec.taint", Reason: ReasonForeignRule, Message: message}
 }
@@ -93,9 +93,9 @@ func (s *Set) WithForeign(f Foreign) *Set {
 	return &out
 }
 
-// Yield returns the set after a change of the taints that another controller manages. A rule whose taint that controller
-// no longer manages is put in force now: meanwhile, that controller may have released nodes. So a claim whose taint is
-// gone ends, as after a suspension, and limits apply before the rule adds the taint again.
+// Yield returns the set after a change of the taints that another controller manages. A rule whose taint that
+// controller no longer manages is put in force now: meanwhile, that controller may have released nodes. So a claim
+// whose taint is gone ends, as after a suspension, and limits apply before the rule adds the taint again.
 func (s *Set) Yield(f Foreign, now time.Time) *Set {
 	rules, changed := slices.Clone(s.rules), false
 	for i, r := range rules {

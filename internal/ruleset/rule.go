@@ -227,9 +227,9 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 
 // inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
 // status tells, unless it was written before a dry-run or a suspension that has ended, or before another controller
-// managed the taint. A new rule is in force since its creation. Any other rule is put in force now, and not before its creation, also by a clock that is behind the API
-// server's. A time in the future, by a clock that was ahead, does not count: until then, all new nodes would be
-// existing nodes.
+// managed the taint. A new rule is in force since its creation. Any other rule is put in force now, and not before its
+// creation, also by a clock that is behind the API server's. A time in the future, by a clock that was ahead, does not
+// count: until then, all new nodes would be existing nodes.
 func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
 	if now.Before(r.CreatedAt) { // else all nodes that were there before would be new ones
 		now = r.CreatedAt

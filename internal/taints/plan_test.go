@@ -5,6 +5,7 @@ package taints_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 	. "github.com/nodegate/nodegate/test/story"
 )
@@ -410,6 +412,17 @@ func TestTheTaintOfAnotherControllerStays(t *testing.T) {
 				t.Errorf("record %s, want %s", got, c.record)
 			}
 		})
+	}
+}
+
+// TestNoClaimAddsTheTaintOfAnotherController, also if the rule is not frozen.
+func TestNoClaimAddsTheTaintOfAnotherController(t *testing.T) {
+	node := Fresh().Obj()
+	swept, decisions := NewWorld(t, Rule()).Decide(node, At(5))
+	swept.Foreign = ruleset.Foreign{{Key: Key, Effect: NoSchedule}: "theirs"}
+	out := taints.Plan(node, swept, decisions, At(5))
+	if !decisions[0].Claim || strings.Contains(string(out.Patch), `"path":"/spec/taints","value":[`) {
+		t.Errorf("claim %t: %s", decisions[0].Claim, out.Patch)
 	}
 }
 

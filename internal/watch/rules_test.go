@@ -204,7 +204,8 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 	}
 }
 
-// TestARuleIsPutInForceAgainAfterAnotherController: while that controller managed the taint, it may have released nodes.
+// TestARuleIsPutInForceAgainAfterAnotherController: while that controller managed the taint, it may have released
+// nodes.
 func TestARuleIsPutInForceAgainAfterAnotherController(t *testing.T) {
 	theirs := ruleset.Foreign{{Key: "example.com/net", Effect: corev1.TaintEffectNoSchedule}: "theirs"}
 	told := func(since time.Time) *build.RuleWrapper {
