@@ -37,6 +37,7 @@ func TestRealNodes(t *testing.T) {
 		{"an update of the agents has one of them answer at all times", updatesAgents},
 		{"no pod gets onto a held node past the scheduler", guardsBindings},
 		{"a node waits for its network", waitsForNetwork},
+		{"endpoints stay when all kubelets are silent", keepsEndpoints},
 		{"uninstalled, nothing is left", uninstall},
 		{"a cluster of the Node Readiness Controller is taken over", takesOver},
 		{"uninstalled in the wrong order, it gets clean anyway", uninstallsInAnyOrder},
@@ -93,7 +94,8 @@ func install(t *testing.T) {
 // the nodes when another version leads.
 func upgrade(t *testing.T) {
 	chart(t, "upgrade", filepath.Join(checkout, "charts", "nodegate"), "--set", "agent.enabled=true", "--set",
-		"agent.drainSeconds=10,agent.drainStatus=404,agent.runtimeSocket=true", "--set", "podAdmission.enabled=true")
+		"agent.drainSeconds=10,agent.drainStatus=404,agent.runtimeSocket=true", "--set", "podAdmission.enabled=true",
+		"--set", "evictionGuard.endpoints.enabled=true")
 	if left := kubectl(t, "-n", "nodegate-system", "get", "jobs", "-o", "name"); left != "" {
 		t.Errorf("%s is left of the upgrade", left)
 	}

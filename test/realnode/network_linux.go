@@ -60,6 +60,12 @@ func plugIn(number, pid int) error {
 	return nil
 }
 
+// Unplug cuts the node off from all others, as if it were dead. Plug ends that.
+func (n *Node) Unplug() error { return ip(fmt.Sprintf("link set node%d down", n.number)) }
+
+// Plug ends Unplug.
+func (n *Node) Plug() error { return ip(fmt.Sprintf("link set node%d up", n.number)) }
+
 func ip(lines ...string) error {
 	for _, line := range lines {
 		if err := command("ip", strings.Fields(line)...); err != nil {
