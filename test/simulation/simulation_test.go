@@ -43,6 +43,10 @@ var (
 	shrink = flag.Int("shrink", 3000, "how many stories to play to find a shorter one that fails in the same way")
 	kept   = flag.String("scripts", "testdata", "the directory of the scripts that are kept")
 	steps  = flag.Int("steps", 200, "how many steps a story has")
+
+	trace = flag.Bool("trace", false, "print each step, and each write of the operator, of the scripts that are kept")
+
+	workers = flag.Int("workers", 2, "how many stories to play at a time; with 1, the first that fails is always the same")
 )
 
 // large is how many stories are enough for every predicate to be decisive.
@@ -116,7 +120,7 @@ func TestStories(t *testing.T) {
 	next, decisive, met, writes, played := *first, map[string]int{}, map[string]world.Met{}, 0, 0
 	digests := make([]uint64, *seeds) // by seed: equal ones before and after a change show that no write is another one
 	began, before := time.Now(), cpu(t)
-	for range 2 {
+	for range *workers {
 		wait.Go(func() {
 			for {
 				mu.Lock()
@@ -260,7 +264,11 @@ func TestScripts(t *testing.T) {
 			if err := json.Unmarshal(raw, s); err != nil {
 				t.Fatal(err)
 			}
-			result, again := world.Play(s, served), world.Play(s, served)
+			again := world.Play(s, served)
+			if *trace {
+				served.Trace = func(line string) { t.Log(line) }
+			}
+			result := world.Play(s, served)
 			if result.Digest != again.Digest || result.Failure != again.Failure {
 				t.Errorf("two runs differ: %s and %s", result.Failure, again.Failure)
 			}

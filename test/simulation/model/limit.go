@@ -33,7 +33,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		if h.last != nil && h.last.Metadata.Labels[rackLabel] != n.Metadata.Labels[rackLabel] {
 			in.count(h.last)
 		}
-		if !matches || n.Spec.Unschedulable && !u.used {
+		if !matches || (n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil) && !u.used {
 			continue
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""

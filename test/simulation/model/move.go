@@ -41,7 +41,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
-	m.keeps(was, is)
+	m.keeps(was, is, v)
 	for r := range each[rule](v.Rules) {
 		m.frozen(was, is, r, v)
 		if !h.full { // its records may not change
@@ -76,7 +76,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.claimedAt, u.unsure, u.passed = m.now().Truncate(time.Second), false, time.Time{}
 		u.free = shown.Spec.Unschedulable
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
-		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
+		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) &&
+			!v.Now.Before(r.Metadata.CreationTimestamp) { // else it has never been ready under the rule, by that clock
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
 		}
 		h.last = is
@@ -119,8 +120,11 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		if h.guarded = true; was.record(uid).GuardedSince.IsZero() {
 			h.guardedAt = m.now()
 		}
-	case !was.record(uid).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
+	case was.record(uid).GuardedSince.IsZero():
+	case m.holds(shown, r, v, false) != no:
 		h.guarded = false // the node has recovered: its pods stay
+	case m.wrong() && v.Now.Before(shown.condition("Ready").LastTransitionTime.Add(time.Minute)):
+		h.guarded = false // by a clock that is behind, none is due yet: they are left to the node controller
 	}
 	if is.record(uid).BootID == "" {
 		u.seen = false // a rule that begins to match the node again does not know when it booted
@@ -165,7 +169,7 @@ func (m *Model) asks(id string, v *View) bool {
 }
 
 // keeps: the completion marker of a deleted rule stays for ten minutes, unless a rule of its name takes it over.
-func (m *Model) keeps(was, is *node) {
+func (m *Model) keeps(was, is *node, v *View) {
 	for key, value := range was.Metadata.Annotations {
 		uid, ok := strings.CutPrefix(key, markerPrefix)
 		h := m.rules[uid]
@@ -174,7 +178,8 @@ func (m *Model) keeps(was, is *node) {
 		}
 		_, stays := is.Metadata.Annotations[key]
 		inherited := slices.Contains(slices.Collect(maps.Values(is.Metadata.Annotations)), value)
-		m.check("keeps", stays || inherited || m.now().Sub(*h.last.Metadata.DeletionTimestamp) >= 10*time.Minute,
+		deleted := *h.last.Metadata.DeletionTimestamp
+		m.check("keeps", stays || inherited || m.now().Sub(deleted) >= 10*time.Minute || !v.Jumped.Before(deleted),
 			"node %s loses annotation %s of a deleted rule", is.Metadata.Name, key)
 	}
 }
@@ -364,7 +369,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	switch {
 	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, v.override(shown) == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
-		r.Spec.bootstrap() && shown.marked(r), len(rh.taints) > 1,
+		r.Spec.bootstrap() && (shown.marked(r) || inherits(was, is, r)), len(rh.taints) > 1,
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID] || shown.Metadata.DeletionTimestamp != nil) &&
 			!shown.has(shown.claim(r.Metadata.UID)):

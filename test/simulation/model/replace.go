@@ -314,7 +314,8 @@ func (v *View) staysWith(n *node, r *rule) bool {
 // waitsForReplacement: its time is over, it was never released, and nothing speaks against handing it over.
 func (m *Model) waitsForReplacement(n *node, r *rule, v *View) bool {
 	rec := n.record(r.Metadata.UID)
-	never := n.overdue(r) && rec.Released.IsZero() && rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
+	never := n.overdue(r) && rec.Released.IsZero() && !n.marked(r) && // a marker says that it was ready
+		rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
 	return never && r.Spec.enforced() && !v.staysWith(n, r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
 		m.holds(n, r, v, true) == no
 }

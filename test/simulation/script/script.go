@@ -14,7 +14,7 @@ import (
 type Step struct {
 	// Do says what happens.
 	Do string `json:"do"`
-	// Node, Rule and Pod are numbers, from 1. Pod numbers the pods of a node.
+	// Node, Rule and Pod are numbers, from 1, or Concerned. Pod numbers the pods of a node.
 	Node int `json:"node,omitempty"`
 	Rule int `json:"rule,omitempty"`
 	Pod  int `json:"pod,omitempty"`
@@ -27,6 +27,9 @@ type Step struct {
 	// N is a number of things, or of seconds.
 	N int `json:"n,omitempty"`
 }
+
+// Concerned is the node that a write is about which the last step "brink" has left under way, if any has.
+const Concerned = -1
 
 // Script is a story.
 type Script struct {
@@ -68,6 +71,7 @@ var words = map[string]string{
 	"answer":   "write %[7]d of replica %[4]d: %[5]s",
 	"begin":    "replica %[4]d hears of everything, and starts on all requests; their writes are under way",
 	"settle":   "replica %[4]d finishes everything",
+	"brink":    "replica %[4]d does everything but writes of %[5]s, which are under way; n-1 is the node that one is about",
 	"land":     "write %[7]d of a process that is gone lands",
 	"clock":    "the clock of replica %[4]d is set forward by %[7]d seconds",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",

@@ -35,6 +35,13 @@ const (
 // do makes one step happen.
 func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind of step
 	r := w.replicas[s.Replica%len(w.replicas)]
+	if s.Node == script.Concerned {
+		if w.concerned == 0 {
+			return
+		}
+		of := *s
+		s, of.Node = &of, w.concerned
+	}
 	switch group, _, _ := strings.Cut(s.Do, "."); group {
 	case "node":
 		w.doNode(s)
@@ -63,6 +70,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		begin(r)
 	case "settle":
 		w.settle(r)
+	case "brink":
+		w.brink(r, s.Of)
 	case "land":
 		w.land(s.N)
 	case "pass":

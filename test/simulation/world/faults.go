@@ -4,10 +4,13 @@
 package world
 
 import (
+	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/test/simulation/api"
 	"github.com/nodegate/nodegate/test/simulation/replica"
@@ -81,6 +84,35 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 	w.met(string(fate), string(write.Kind), write.Verb == "patch")
 }
 
+// brink lets a replica do everything but some writes, which are under way then: those of marks or of published
+// conditions of nodes, of their other fields, or of another kind.
+func (w *World) brink(r *replica.Replica, of string) {
+	for turn := 0; turn < maxTurns && w.Model.Failure == ""; turn++ {
+		tell(r)
+		working := r.Work(0)
+		switch at := slices.IndexFunc(r.Parked, func(write *replica.Write) bool { return partOf(write) != of }); {
+		case at >= 0:
+			w.answer(r, at, replica.Through)
+		case !working:
+			for _, write := range r.Parked[:min(1, len(r.Parked))] {
+				_, _ = fmt.Sscanf(write.Name[1:], "%d", &w.concerned) // nodes, their NodeClaims and pods are named alike
+			}
+			return
+		}
+	}
+}
+
+// partOf says what a write is about.
+func partOf(write *replica.Write) string {
+	switch {
+	case write.Kind == api.Nodes && write.Sub == "status":
+		return "conditions"
+	case write.Kind == api.Nodes && write.Patch == types.MergePatchType:
+		return "marks"
+	}
+	return string(write.Kind)
+}
+
 // land lets the k-th write of a process that is gone reach the API server.
 func (w *World) land(k int) {
 	if len(w.late) == 0 {
@@ -102,6 +134,8 @@ func (w *World) apply(write *replica.Write, req api.Request) (*api.Object, error
 	before := w.server.Get(req.Kind, write.Key())
 	object, err := w.server.Do(req)
 	after := w.server.Get(req.Kind, write.Key())
+	w.trace("     %s %s %s %s %s: changed: %t, error: %v", req.Verb, req.Kind, write.Key(), req.Sub, req.Body,
+		before != after, err)
 	if err != nil || before == after {
 		return object, err
 	}

@@ -38,6 +38,8 @@ type Definitions struct {
 	Records *api.Policy
 	// Admission is the policy that taints nodes.
 	Admission *api.Mutating
+	// Trace is told of each step, and of each write of the operator; nil, if none listens.
+	Trace func(line string)
 }
 
 // World is a story under way.
@@ -63,6 +65,7 @@ type World struct {
 	writes      int
 	digest      uint64
 	late        []*replica.Write // of processes that are gone
+	concerned   int              // the node that a write under way is about
 	faults      map[string]Met
 	seen        int64     // the version that the model has observed last
 	seenAt      time.Time // when
@@ -113,8 +116,16 @@ func Play(s *script.Script, definitions Definitions) Result {
 
 func (w *World) time() time.Time { return w.now }
 
+// trace tells a listener what happens.
+func (w *World) trace(format string, args ...any) {
+	if w.definitions.Trace != nil {
+		w.definitions.Trace(w.now.Format(time.TimeOnly) + " " + fmt.Sprintf(format, args...))
+	}
+}
+
 func (w *World) run() {
 	for i := range w.script.Steps {
+		w.trace("%3d. %s", i+1, &w.script.Steps[i])
 		w.do(&w.script.Steps[i])
 		w.elect()
 		if w.Model.Failure != "" {
@@ -142,6 +153,7 @@ func (w *World) elect() {
 
 // rest lets everything come to rest, without further faults, and asks the model about the end.
 func (w *World) rest() {
+	w.trace("everything comes to rest")
 	w.forbidden, w.late = false, nil
 	for _, r := range w.replicas {
 		r.Unread = 0
