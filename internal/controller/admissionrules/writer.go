@@ -71,8 +71,8 @@ func (w *Writer) Propose(set *ruleset.Set) {
 	w.Wake()
 }
 
-// errOtherGroup means that another installation, in another API group, has written the object. The rules of that one are
-// unknown here: their taints would be removed.
+// errOtherGroup means that another installation, in another API group, has written the object. The rules of that one
+// are unknown here: their taints would be removed.
 var errOtherGroup = errors.New("another installation runs in this cluster")
 
 // Settle returns when the rules that have stopped have left the object, and edited ones are written, or when that has
