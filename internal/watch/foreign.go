@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -35,6 +38,16 @@ const (
 )
 
 var errNoCRD = errors.New("their CRD is not served: the rules that were there count until this is certain")
+
+// othersRead is exported in Nodegate's own API group: an alert fires while it is 0.
+var (
+	othersRead = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "node_readiness_other_rules_read",
+		Help: "1 if the replica could read the rules of another controller at its last look, 0 if not. Only exported in " +
+			"Nodegate's own API group.",
+	})
+	exportOthersRead = sync.OnceFunc(func() { metrics.Registry.MustRegister(othersRead) })
+)
 
 // Foreign watches the rules of another controller in the default API group, for an installation in Nodegate's own one,
 // and freezes the rules of Nodegate that have the same taints. The other controller's CRD may come, go, and change its
@@ -67,6 +80,7 @@ type foreignRule struct {
 // Setup makes Rules wait until the other controller's rules have been read, and read them again before a change of a
 // rule counts.
 func (f *Foreign) Setup() {
+	exportOthersRead()
 	f.asks, f.ended = make(chan chan struct{}), make(chan struct{})
 	f.Rules.unread.Store(true)
 	f.Rules.lookAgain = f.lookAgain
@@ -128,6 +142,7 @@ func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	if f.failed++; err == nil {
 		f.failed = 0
 	}
+	othersRead.Set(map[bool]float64{true: 1}[err == nil])
 	if f.failed >= looks {
 		f.Rules.assumeForeign()
 	}

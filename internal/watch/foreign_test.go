@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
@@ -181,7 +182,8 @@ func TestForeign(t *testing.T) {
 		}
 		slices.Sort(foreign)
 		if found != s.found || (err != nil) != s.fails || f.Rules.HasSynced() == s.unsynced ||
-			!slices.Equal(foreign, s.foreign) || api.read != s.read {
+			!slices.Equal(foreign, s.foreign) || api.read != s.read ||
+			testutil.ToFloat64(othersRead) == 0 != (s.fails && !s.found) {
 			t.Errorf("%s: found %t, synced %t, foreign %q, read %d: %v", s.tells, found, f.Rules.HasSynced(), foreign, api.read,
 				err)
 		}
