@@ -71,7 +71,7 @@ var words = map[string]string{
 	"answer":   "write %[7]d of replica %[4]d: %[5]s",
 	"begin":    "replica %[4]d hears of everything, and starts on all requests; their writes are under way",
 	"settle":   "replica %[4]d finishes everything",
-	"brink":    "replica %[4]d does everything but writes of %[5]s, which are under way; n-1 is the node that one is about",
+	"brink":    "replica %[4]d does everything but writes of %[5]s, which are under way; n-1 is the node of one",
 	"land":     "write %[7]d of a process that is gone lands",
 	"clock":    "the clock of replica %[4]d is set forward by %[7]d seconds",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
