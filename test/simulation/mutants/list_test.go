@@ -277,7 +277,8 @@ var mutants = []mutant{
 		ops = append(ops, operation{Op: "test", Path: "/spec/taints", Value: tested(node.Spec.Taints)})
 	}`, "ours|left|stands|taints"},
 	{"releases are not remembered", `	if remember && n.rec.Released.IsZero() && (`,
-		`	if !MUTANT && remember && n.rec.Released.IsZero() && (`, "limit|windows|spared|taints|announced|quiescence|replaces"},
+		`	if !MUTANT && remember && n.rec.Released.IsZero() && (`,
+		"limit|windows|spared|taints|announced|quiescence|replaces"},
 	{"taints of others are not adopted", `	return d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`,
 		`	return !MUTANT && d.Was.Matches && d.Rule.Mode == ruleset.Enforced && d.Rule.Taint`, "taints|status|left|stands"},
 	{"taints of others are removed", `		if len(claims) == 0 && has(p.managed, &t) {`,

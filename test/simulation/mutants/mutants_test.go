@@ -105,7 +105,8 @@ func TestMutants(t *testing.T) {
 			}
 			if story == "not found" || *play && !slices.Contains(strings.Split(m.predicate, "|"), predicate) {
 				t.Errorf("%s: want %s to fail, got %q; repeat it by:\n"+
-					"go test ./test/simulation/mutants -v -args -play -only=%q", m.name, m.predicate, line, "^"+regexp.QuoteMeta(m.name)+"$")
+					"go test ./test/simulation/mutants -v -args -play -only=%q", m.name, m.predicate, line,
+					"^"+regexp.QuoteMeta(m.name)+"$")
 				continue
 			}
 			t.Logf("%s: %s", m.name, line)
