@@ -173,8 +173,10 @@ func TestForeign(t *testing.T) {
 		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
 		{tells: "this is certain", api: &theirAPI{status: http.StatusOK}},
 	} {
+		api.mu.Lock()
 		api.status, api.versions, api.noList, api.read = s.api.status, s.api.versions, s.api.noList, 0
 		api.listed, api.events = s.api.listed, s.api.events
+		api.mu.Unlock()
 		found, err := f.follow(t.Context())
 		var foreign []string
 		for id := range f.Rules.Set().Foreign() {
