@@ -115,17 +115,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
 		u.records++
 	}
-	switch guards := !is.record(uid).GuardedSince.IsZero(); {
-	case guards:
-		if h.guarded = true; was.record(uid).GuardedSince.IsZero() {
-			h.guardedAt = m.now()
-		}
-	case was.record(uid).GuardedSince.IsZero():
-	case m.holds(shown, r, v, false) != no:
-		h.guarded = false // the node has recovered: its pods stay
-	case m.wrong() && v.Now.Before(shown.condition("Ready").LastTransitionTime.Add(time.Minute)):
-		h.guarded = false // by a clock that is behind, none is due yet: they are left to the node controller
-	}
+	m.guards(was, is, shown, r, v)
 	if is.record(uid).BootID == "" {
 		u.seen = false // a rule that begins to match the node again does not know when it booted
 	}
@@ -141,6 +131,22 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			surely := w.ReadySeconds+w.MinHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
 			u.opened, u.perhaps = u.opened || holds == yes && surely, u.perhaps || holds == unknown || holds == yes && !surely
 		}
+	}
+}
+
+// guards notes that the guard of a rule begins or ends on a node.
+func (m *Model) guards(was, is, shown *node, r *rule, v *View) {
+	uid, h := r.Metadata.UID, m.node(is.Metadata.UID)
+	switch guards := !is.record(uid).GuardedSince.IsZero(); {
+	case guards:
+		if h.guarded = true; was.record(uid).GuardedSince.IsZero() {
+			h.guardedAt = m.now()
+		}
+	case was.record(uid).GuardedSince.IsZero():
+	case m.holds(shown, r, v, false) != no:
+		h.guarded = false // the node has recovered: its pods stay
+	case m.wrong() && v.Now.Before(shown.condition("Ready").LastTransitionTime.Add(time.Minute)):
+		h.guarded = false // by a clock that is behind, none is due yet: they are left to the node controller
 	}
 }
 
@@ -362,6 +368,11 @@ func (m *Model) completes(was, is, shown *node, r *rule, v *View) {
 		r.Metadata.Name, shown.Metadata.Name)
 }
 
+// completed reports whether a rule has completed a node, or inherits the marker of a deleted rule in this write.
+func completed(was, is, shown *node, r *rule) bool {
+	return r.Spec.bootstrap() && (shown.marked(r) || inherits(was, is, r))
+}
+
 // opened: a claim that is withdrawn has a cause in what the replica was shown.
 func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	rh := m.rules[r.Metadata.UID]
@@ -369,7 +380,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	switch {
 	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, v.override(shown) == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
-		r.Spec.bootstrap() && (shown.marked(r) || inherits(was, is, r)), len(rh.taints) > 1,
+		completed(was, is, shown, r), len(rh.taints) > 1,
 		// It was removed by hand before the rule was edited.
 		(len(rh.inForce) > 1 || v.Edited[r.Metadata.UID] || shown.Metadata.DeletionTimestamp != nil) &&
 			!shown.has(shown.claim(r.Metadata.UID)):

@@ -35,13 +35,6 @@ const (
 // do makes one step happen.
 func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind of step
 	r := w.replicas[s.Replica%len(w.replicas)]
-	if s.Node == script.Concerned {
-		if w.concerned == 0 {
-			return
-		}
-		of := *s
-		s, of.Node = &of, w.concerned
-	}
 	switch group, _, _ := strings.Cut(s.Do, "."); group {
 	case "node":
 		w.doNode(s)

@@ -126,7 +126,11 @@ func (w *World) trace(format string, args ...any) {
 func (w *World) run() {
 	for i := range w.script.Steps {
 		w.trace("%3d. %s", i+1, &w.script.Steps[i])
-		w.do(&w.script.Steps[i])
+		if step := w.script.Steps[i]; step.Node != script.Concerned {
+			w.do(&step)
+		} else if step.Node = w.concerned; step.Node > 0 {
+			w.do(&step)
+		}
 		w.elect()
 		if w.Model.Failure != "" {
 			return
