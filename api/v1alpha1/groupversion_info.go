@@ -92,6 +92,9 @@ func FinalizerIn(group string) string {
 // GroupNames returns the names of the API groups, the default first.
 func GroupNames() []string { return []string{groups[0].Name, groups[1].Name} }
 
+// Groups returns the API groups, the default first.
+func Groups() []Group { return slices.Clone(groups) }
+
 // GroupVersion returns the group and version of this API.
 func GroupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: Served().Name, Version: Version}

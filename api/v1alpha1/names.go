@@ -38,6 +38,10 @@ const (
 	// removed with it, and not kept for a rule of the same name. "manager delete-rules" sets it before an uninstallation.
 	RemoveMarkersAnnotation = Domain + "remove-markers"
 
+	// SuccessorAnnotation, on a rule, is the UID of the rule of the other API group that it continues, after "kubectl
+	// nodegate convert --live". What that rule recorded on nodes is this rule's.
+	SuccessorAnnotation = Domain + "successor-of"
+
 	// PublishedReasonPrefix begins the reasons of all node conditions that the operator publishes for rules, and marks
 	// them as the operator's.
 	PublishedReasonPrefix = "NodegateRule"

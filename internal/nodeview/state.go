@@ -4,6 +4,7 @@
 package nodeview
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ type State struct {
 // StateOf returns the state of a node under a rule.
 func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nolint:gocyclo // one field after the other
 	s := State{Matches: rule.Matches(node.Labels)}
-	value, ok := node.Annotations[rule.RecordKey()]
+	_, value, ok := rule.RecordOn(node)
 	s.HasRecord = ok
 	if ok {
 		s.Record, _ = DecodeRecord(value, node, now)
@@ -107,11 +108,16 @@ func Available(node *corev1.Node, now time.Time) bool {
 	return !node.Spec.Unschedulable && node.DeletionTimestamp.IsZero() && o.Action == OverrideNone
 }
 
-// Completed reports whether a node has a completion marker of a rule, in the current or the older form.
+// Completed reports whether a node has a completion marker of a rule, in the current or the older form, or of the rule
+// that it continues.
 func Completed(rule *ruleset.Rule, node *corev1.Node) bool {
 	_, marked := node.Annotations[rule.MarkerKey()]
 	_, oldMarked := node.Annotations[rule.OldMarkerKey()]
-	return marked || oldMarked
+	_, former := rule.FormerKeys(node)
+	return marked || oldMarked || slices.ContainsFunc(former, func(key string) bool {
+		_, formerlyMarked := node.Annotations[key]
+		return formerlyMarked
+	})
 }
 
 // Service returns since when the node is in service, for requirements of DaemonSets. A node that existed before the
@@ -158,8 +164,9 @@ func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 
 // claimedByAnother reports whether the record of another rule claims this rule's taint.
 func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
+	own, _, _ := rule.RecordOn(node)
 	for key, value := range node.Annotations {
-		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == rule.RecordKey() {
+		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == own {
 			continue
 		}
 		if t, claims := ClaimIn(value); claims && t.MatchTaint(rule.Taint) {
@@ -214,7 +221,7 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 // Leftover reports whether a node has anything that the deletion of a rule waits for: all that the rule wrote, except
 // completion markers, which outlive it.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
-	if _, recorded := node.Annotations[rule.RecordKey()]; recorded || rule.RemoveMarkers && Completed(rule, node) {
+	if _, _, recorded := rule.RecordOn(node); recorded || rule.RemoveMarkers && Completed(rule, node) {
 		return true
 	}
 	_, inherited := rule.Inherited[node.Name]

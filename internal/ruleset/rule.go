@@ -100,6 +100,13 @@ type Rule struct {
 
 	// keys are the keys of annotations on nodes. Each evaluation of a node needs them.
 	keys struct{ record, marker, oldMarker string }
+	// former are those of the rule that this one continues after a change of the API group. There are none if it
+	// continues no rule.
+	former struct {
+		record  string
+		markers []string // the first ones have the UID; the others, of the older form, have the name
+		withUID int
+	}
 }
 
 // Compile compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was first
@@ -116,6 +123,18 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	r.keys.record = v1alpha1.RecordAnnotationPrefix + string(r.UID)
 	r.keys.marker = v1alpha1.Served().MarkerPrefix + string(r.UID)
 	r.keys.oldMarker = v1alpha1.Served().MarkerPrefix + r.Name
+	if uid := obj.Annotations[v1alpha1.SuccessorAnnotation]; uid != "" && uid != string(r.UID) {
+		r.former.record = v1alpha1.RecordAnnotationPrefix + uid
+		for _, group := range v1alpha1.Groups() {
+			r.former.markers = append(r.former.markers, group.MarkerPrefix+uid)
+		}
+		r.former.withUID = len(r.former.markers)
+		for _, group := range v1alpha1.Groups() {
+			if group != v1alpha1.Served() {
+				r.former.markers = append(r.former.markers, group.MarkerPrefix+r.Name)
+			}
+		}
+	}
 	if obj.Spec.Taint != nil {
 		t := obj.Spec.Taint.Core()
 		r.Taint = &t
@@ -320,10 +339,31 @@ func (r *Rule) MarkerKey() string { return r.keys.marker }
 // OldMarkerKey returns the key of that annotation in its older form.
 func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 
+// RecordOn returns the key and the value of the rule's record on a node. If it has none, they are those of the rule
+// that it continues.
+func (r *Rule) RecordOn(node *corev1.Node) (key, value string, ok bool) {
+	if value, ok = node.Annotations[r.keys.record]; ok || r.former.record == "" {
+		return r.keys.record, value, ok
+	}
+	value, ok = node.Annotations[r.former.record]
+	return r.former.record, value, ok
+}
+
+// FormerKeys returns the keys of what the rule that this one continues may have written on a node: its record, and
+// completion markers. Markers of the older form have no UID. On a node that is not older than this rule, they are
+// another controller's.
+func (r *Rule) FormerKeys(node *corev1.Node) (record string, markers []string) {
+	markers = r.former.markers
+	if !node.CreationTimestamp.Time.Before(r.CreatedAt) {
+		markers = markers[:r.former.withUID]
+	}
+	return r.former.record, markers
+}
+
 // Equivalent reports whether both versions of a rule have the same verdicts and decisions.
 func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
-		r.Mode == o.Mode && r.RemoveMarkers == o.RemoveMarkers &&
+		r.Mode == o.Mode && r.RemoveMarkers == o.RemoveMarkers && r.former.record == o.former.record &&
 		r.InForceSince.Equal(o.InForceSince) && maps.Equal(r.Inherited, o.Inherited)
 }

@@ -26,6 +26,7 @@ type Set struct {
 	// deleted. It is nil if no rule publishes a condition.
 	publishers map[string][]*Rule
 	foreign    Foreign
+	successors []*Rule // those that continue a rule of the other API group
 }
 
 // NewSet returns a snapshot of rules.
@@ -46,6 +47,9 @@ func NewSet(rules ...*Rule) *Set {
 			s.managers[TaintIDOf(*r.Taint)] = r
 		}
 		s.addPublisher(r)
+		if r.former.record != "" {
+			s.successors = append(s.successors, r)
+		}
 	}
 	s.order()
 	return s
@@ -58,6 +62,9 @@ func Older(a, b *Rule) int {
 
 // All returns the rules, the oldest first. The slice must not be changed.
 func (s *Set) All() []*Rule { return s.rules }
+
+// Successors returns the rules that continue a rule of the other API group, the oldest first.
+func (s *Set) Successors() []*Rule { return s.successors }
 
 // Rule returns the rule with a UID, or nil.
 func (s *Set) Rule(uid types.UID) *Rule { return s.byUID[uid] }

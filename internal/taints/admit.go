@@ -122,6 +122,7 @@ func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[st
 
 // AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.
 func AdmittedByPolicy(rule *ruleset.Rule, node *corev1.Node) bool {
-	r, ok := nodeview.ReadRecord(node.Annotations[rule.RecordKey()])
+	_, value, _ := rule.RecordOn(node)
+	r, ok := nodeview.ReadRecord(value)
 	return ok && r.Taint != "" && r.Since.IsZero()
 }

@@ -18,6 +18,31 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
+// Succeed returns the node with what the predecessors of rules wrote to it as if the rules had written it, so that the
+// patch for the node moves it. A rule that has its own record keeps that one.
+func Succeed(node *corev1.Node, set *ruleset.Set) *corev1.Node {
+	out := &annotations{values: node.Annotations}
+	for _, rule := range set.Successors() {
+		record, markers := rule.FormerKeys(node)
+		if key, value, ok := rule.RecordOn(node); ok && key == record {
+			out.set(rule.RecordKey(), value)
+		}
+		out.remove(record)
+		for _, key := range markers {
+			if _, marked := out.values[key]; marked {
+				out.remove(key)
+				out.set(rule.MarkerKey(), marker(rule))
+			}
+		}
+	}
+	if !out.copied {
+		return node
+	}
+	succeeded := *node
+	succeeded.Annotations = out.values
+	return &succeeded
+}
+
 // UnknownRules returns the rules that have annotations on a node and are not in the set, or are not inert and have a
 // doubtful record there: their UIDs, or their names where a marker has the older form. The caller must ask the API
 // server about them: such a rule, or its taint, may only be new.

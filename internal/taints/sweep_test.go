@@ -127,6 +127,72 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// TestSuccessor: the rule continues u-gone of another API group. Nothing of u-gone is unknown, although there is no such
+// rule.
+func TestSuccessor(t *testing.T) {
+	successor := func() *build.RuleWrapper {
+		r := Rule()
+		r.Annotations = map[string]string{v1alpha1.SuccessorAnnotation: "u-gone"}
+		return r
+	}
+	gone := Gone{"u-gone"} // if the operator asks for it
+	own, oldOwn := "nodegate.io/bootstrap-completed-u-gone", "nodegate.io/bootstrap-completed-cni"
+	Play(t, map[string]Story{
+		"a held node stays held, with the same claim": On(Fresh().Taint(Key, "pending", NoSchedule).
+			Annotation(goneKey, Claimed(0)), Rules(successor()),
+			Then(1, "not ready", "Held EvidenceMissing", gone, Tainted{Pending}, Recorded(Claimed(0))),
+			Then(2, "ready", "Ready EvidenceHolds", gone, Ready(2), Removed),
+		),
+		"a node in service is still in service": On(Fresh().Annotation(goneKey, Released(0)), Rules(successor().
+			UnreadySeconds(60)),
+			Then(1, "not ready", "Ready UnreadyWindow", gone, Recorded(Released(0)), Again(61)),
+		),
+		"a completed node stays completed": On(Fresh().Annotation(goneMarker, IsMarked),
+			Rules(successor().BootstrapOnly()),
+			Then(1, "not ready", "Ready BootstrapCompleted", gone, Annotated{MarkerKey: IsMarked}),
+			Then(700, "later", "Ready BootstrapCompleted"),
+		),
+		"and so if the marker is of the other API group": On(Fresh().Annotation(own, IsMarked),
+			Rules(successor().BootstrapOnly()),
+			Then(1, "not ready", "Ready BootstrapCompleted", gone, Annotated{MarkerKey: IsMarked}),
+		),
+		"and so if the marker has the older form": On(Fresh().Annotation(oldOwn, IsMarked),
+			Rules(successor().Created(At(1)).BootstrapOnly()),
+			Then(1, "not ready", "Ready BootstrapCompleted", gone, Annotated{MarkerKey: IsMarked}),
+		),
+		"a marker of the older form on a younger node is another controller's": On(Fresh().Annotation(oldOwn, IsMarked),
+			Rules(successor().BootstrapOnly()),
+			Then(1, "not ready", "Held EvidenceMissing", Added, Annotated{oldOwn: IsMarked, RecordKey: Claimed(1)}),
+		),
+		"a rule without a predecessor does not read those": On(Fresh().Annotation(own, IsMarked).Annotation(oldOwn, IsMarked),
+			Rules(Rule().BootstrapOnly().Created(At(1))),
+			Then(1, "not ready", "Held EvidenceMissing", Added),
+		),
+		"a record that a kubelet forged is not believed": On(Fresh().Taint("example.com/gone", "x", NoSchedule).
+			Annotation(goneKey, goneAdmitted).Condition(CNI, "True", At(0)), Rules(successor()),
+			Then(1, "ready", "Ready EvidenceHolds", gone, Tainted{goneTaint}, Recorded(Released(1))),
+		),
+		"a claim of an admission policy that knew the predecessor is believed": On(Fresh().Taint(Key, "pending", NoSchedule).
+			Annotation(goneKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`).
+			Condition(CNI, "True", At(0)), Rules(successor()),
+			Then(1, "ready", "Ready EvidenceHolds", gone, Removed, Recorded(Released(1))),
+		),
+		"its own record counts more": On(Fresh().Annotation(RecordKey, Released(0)).Annotation(goneKey, Claimed(0)).
+			Condition(CNI, "True", At(0)), Rules(successor()),
+			Then(1, "ready", "Ready EvidenceHolds", gone, Recorded(Released(0))),
+		),
+		"a suspended rule continues it, too": On(Fresh().Taint(Key, "pending", NoSchedule).
+			Annotation(goneKey, Claimed(0)), Rules(successor().Suspend(true)),
+			Then(1, "suspended", "Held Suspended", gone, Tainted{Pending}, Recorded(Claimed(0))),
+			Then(2, "resumed", "Held EvidenceMissing", gone, Rules(successor())),
+		),
+		"a deleted rule removes it, too": On(Fresh().Taint(Key, "pending", NoSchedule).
+			Annotation(goneKey, Claimed(0)), Rules(successor().Deleted(At(0))),
+			Then(1, "deleted", "cni", gone, Removed, Clean),
+		),
+	})
+}
+
 func TestUnknownRules(t *testing.T) {
 	set := ruleset.NewSet(ruleset.Compile(Rule().Obj(), nil, Start))
 	node := Fresh().Annotation(RecordKey, "").Annotation(MarkerKey, "").Annotation(OldMarker, "").

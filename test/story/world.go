@@ -192,7 +192,7 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.
 			w.known[string(r.UID)+r.Taint.Key+string(r.Taint.Effect)] = true
 		}
 	}
-	swept := taints.Sweep(node, set, func(ref string) (time.Time, bool) {
+	swept := taints.Sweep(taints.Succeed(node, set), set, func(ref string) (time.Time, bool) {
 		return Start, slices.Contains(w.Gone, ref)
 	}, func(_ *corev1.Node, uid string, taint *corev1.Taint) bool {
 		return w.known[uid+taint.Key+string(taint.Effect)]

@@ -188,6 +188,18 @@ func TestRules(t *testing.T) {
 			}
 		})
 	}
+	t.Run("the verdict of the rule in the other API group counts until the record is moved", func(t *testing.T) {
+		judged := build.WrapNode(node).Annotation("nodegate.io/rule-other", `{"rule":"other","health":"NotReady"}`).
+			Annotation("nodegate.io/rule-former", `{"rule":"r","health":"Ready"}`)
+		rule := config.Rule{Name: "r", UID: "u1", Conditions: need("B")}
+		if got, _ := Rule(fixed(Node{Object: judged.Obj()}), rule).Instant(); got != Pass() {
+			t.Errorf("got %+v", got)
+		}
+		judged.Annotation("nodegate.io/rule-u1", `{"rule":"r"}`)
+		if got, _ := Rule(fixed(Node{Object: judged.Obj()}), rule).Instant(); got != Fail(b) {
+			t.Errorf("with its own record: got %+v", got)
+		}
+	})
 	t.Run("custom_conditions is about conditions, unless other evidence may do instead", func(t *testing.T) {
 		for record, want := range map[string]Result{
 			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,

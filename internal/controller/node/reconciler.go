@@ -128,13 +128,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
-	p.swept.Node, p.swept.Foreign = node, p.set.Foreign()
-	if unknown := taints.UnknownRules(node, p.set, r.known); len(unknown) > 0 {
+	p.swept.Node, p.swept.Foreign = taints.Succeed(node, p.set), p.set.Foreign()
+	if unknown := taints.UnknownRules(p.swept.Node, p.set, r.known); len(unknown) > 0 {
 		missing, err := r.deleted.among(ctx, r.Live, unknown, p.now)
 		if err != nil {
 			return reconcile.Result{}, fmt.Errorf("looking up rules with records on node %q: %w", node.Name, err)
 		}
-		p.swept = taints.Sweep(node, p.set, missing, r.known, p.now)
+		p.swept = taints.Sweep(p.swept.Node, p.set, missing, r.known, p.now)
 	}
 	p.left = p.swept.Doubtful
 	if r.UnprotectedRecords {

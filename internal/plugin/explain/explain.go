@@ -207,7 +207,8 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time
 	reserve Reserve, runs Runs,
 ) *Decided {
 	override, _ := nodeview.OverrideOf(node, now) // an override that cannot be read is ignored
-	swept := taints.Sweep(node, rules, func(string) (time.Time, bool) { return time.Time{}, true }, nil, now)
+	swept := taints.Sweep(taints.Succeed(node, rules), rules, func(string) (time.Time, bool) { return time.Time{}, true },
+		nil, now)
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: observed, Reserve: reserve, Orphans: swept.Published,

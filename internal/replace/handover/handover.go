@@ -302,7 +302,8 @@ func marked(compiled *ruleset.Rule, node *corev1.Node) bool {
 
 // handed reports whether the rule has marked the node, now or before.
 func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
-	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
+	_, value, _ := compiled.RecordOn(node)
+	record, _ := nodeview.ReadRecord(value)
 	return record.Handed
 }
 
@@ -310,7 +311,8 @@ func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
 // node controller removes it when the node does not qualify any more.
 func marksOf(compiled *ruleset.Rule, node *corev1.Node) map[string]string {
 	a := compiled.Spec.Timeout.Replace.Annotation
-	record, _ := nodeview.ReadRecord(node.Annotations[compiled.RecordKey()])
+	_, value, _ := compiled.RecordOn(node)
+	record, _ := nodeview.ReadRecord(value)
 	record.Mark, record.Handed = replace.MarkOf(compiled), true
 	return map[string]string{a.Key: a.ValueOrDefault(), compiled.RecordKey(): record.Encode()}
 }

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -272,4 +273,39 @@ func TestFailIsForNewNodes(t *testing.T) {
 		g.Expect(kube.Patch(t.Context(), node, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata":{"labels":{"`+label+`":"a"}}}`)))).To(Succeed(), label)
 	}
+}
+
+// TestWhoMaySetTheSuccessorAnnotation: a user who may write the rules of one API group only cannot make a rule continue
+// another one.
+func TestWhoMaySetTheSuccessorAnnotation(t *testing.T) {
+	const author, refused = "rule-author", "users who may update NodeReadinessRules of both API groups"
+	create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: author}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{v1alpha1.Served().Name}, Resources: []string{"nodereadinessrules"}, Verbs: []string{"*"}}}})
+	create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: author},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: author},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: author}}})
+	c := rest.CopyConfig(config)
+	c.Impersonate = rest.ImpersonationConfig{UserName: author}
+	as, err := clientFor(c)
+	cluster.Must(t, err)
+	rule := func(predecessor string) *v1alpha1.NodeReadinessRule {
+		r := build.MakeRule("successor").Selector("example.com/pool", "none").Condition(conditionType).
+			Taint("readiness.k8s.io/successor", "", corev1.TaintEffectNoSchedule).Obj()
+		if predecessor != "" {
+			r.Annotations = map[string]string{v1alpha1.SuccessorAnnotation: predecessor}
+		}
+		return r
+	}
+	NewWithT(t).Eventually(func() error { return as.Create(t.Context(), rule(""), client.DryRunAll) }).
+		WithTimeout(cluster.Limit).Should(Succeed(), "the role is in force")
+	check(t, as.Create(t.Context(), rule("u"), client.DryRunAll), refused)
+	successor := rule("u")
+	create(t, successor) // as an administrator
+	successor.Labels = map[string]string{"a": "b"}
+	check(t, as.Update(t.Context(), successor.DeepCopy(), client.DryRunAll), "")
+	successor.Annotations[v1alpha1.SuccessorAnnotation] = "u2"
+	check(t, as.Update(t.Context(), successor.DeepCopy(), client.DryRunAll), refused)
+	check(t, kube.Update(t.Context(), successor.DeepCopy(), client.DryRunAll), "")
+	delete(successor.Annotations, v1alpha1.SuccessorAnnotation)
+	check(t, as.Update(t.Context(), successor, client.DryRunAll), "")
 }
