@@ -19,8 +19,9 @@ import (
 )
 
 type convertOptions struct {
-	files []string
-	to    string
+	files     []string
+	to        string
+	live, yes bool
 }
 
 func newConvert(p *plugin) *cobra.Command {
@@ -33,16 +34,30 @@ now, and with --to move the rules to another API group, with their finalizer. On
 comments and the form of the file stay. The result goes to stdout. Notes about what to look at go to
 stderr.
 
+With --live, the command moves the rules of the cluster instead, with all that the operator knows
+about nodes, while the operator is stopped. It prints its steps first. docs/change-api-group.md of Nodegate says what
+to do before and after.
+
 A file may have other objects, which stay as they are, and may be values of the chart, with rules in
 rules or nodeReadinessRules. A template must be rendered before.`,
 		Example: "  kubectl nodegate convert -f rule.yaml > new.yaml\n" +
 			"  kubectl nodegate convert -f rules.yaml --to=" + v1alpha1.GroupNames()[1] + " > new.yaml",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return p.convert(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case !o.live:
+				return p.convert(o)
+			case len(o.files) > 0:
+				return errors.New("--live and --filename cannot be combined")
+			}
+			return p.convertLive(cmd.Context(), o.to, o.yes)
+		},
 	}
 	cmd.Flags().StringSliceVarP(&o.files, "filename", "f", nil, "Files with rules, or - for stdin.")
 	cmd.Flags().StringVar(&o.to, "to", "", "The API group to move the rules to: "+
 		strings.Join(v1alpha1.GroupNames(), " or ")+". By default, they stay in theirs.")
+	cmd.Flags().BoolVar(&o.live, "live", false, "Move the rules of the cluster to the API group of --to.")
+	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "Do not ask for confirmation. Only with --live.")
 	_ = cmd.RegisterFlagCompletionFunc("to", // it fails only without such a flag
 		cobra.FixedCompletions(v1alpha1.GroupNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd

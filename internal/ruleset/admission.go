@@ -93,9 +93,8 @@ func CheckGroup(object *admissionv1alpha1.AdmissionRules) error {
 			object.MarkerPrefix)
 	case group != v1alpha1.Served().Name:
 		return fmt.Errorf("the API group of Nodegate in this cluster is %s, not %s: set --api-group=%[1]s (apiGroup in the "+
-			"chart, CONFIG for make). To change the group, delete all rules, uninstall Nodegate, and run kubectl delete "+
-			"admissionrules %[3]s",
-			group, v1alpha1.Served().Name, object.Name)
+			"chart, CONFIG for make), or change the group with kubectl nodegate convert --live (docs/change-api-group.md)",
+			group, v1alpha1.Served().Name)
 	}
 	return nil
 }

@@ -127,8 +127,8 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// TestSuccessor: the rule continues u-gone of another API group. Nothing of u-gone is unknown, although there is no such
-// rule.
+// TestSuccessor: the rule continues u-gone of another API group. Nothing of u-gone is unknown, although there is no
+// such rule.
 func TestSuccessor(t *testing.T) {
 	successor := func() *build.RuleWrapper {
 		r := Rule()

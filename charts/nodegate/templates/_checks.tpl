@@ -112,7 +112,8 @@ restores. Offline there is neither. */}}
 {{- end }}
 {{- end }}
 
-{{/* Refuses an upgrade to another API group: the rules of the group before are not read any more, and all nodes are released. */}}
+{{/* Refuses an upgrade to another API group: the rules of the group before are not read any more, and all nodes are released.
+"kubectl nodegate convert --live" moves the rules, and notes that in AdmissionRules. */}}
 {{- define "nodegate.checkGroup" -}}
 {{- if .Release.IsUpgrade }}
 {{- with lookup "apps/v1" "Deployment" (include "nodegate.namespace" .) (include "nodegate.manager" .) }}
@@ -125,7 +126,12 @@ restores. Offline there is neither. */}}
 {{- end }}
 {{- end }}
 {{- if ne $group $.Values.apiGroup }}
-{{- fail (printf "apiGroup: this release serves %s. An upgrade cannot change it to %s: use --set apiGroup=%[1]s, or --reset-then-reuse-values" $group $.Values.apiGroup) }}
+{{- with lookup "nodegate.io/v1alpha1" "AdmissionRules" "" "nodegate" }}
+{{- $group = ternary "rules.nodegate.io" "readiness.node.x-k8s.io" (hasPrefix "nodegate.io/" (.markerPrefix | default "")) }}
+{{- end }}
+{{- end }}
+{{- if ne $group $.Values.apiGroup }}
+{{- fail (printf "apiGroup: this release serves %s. An upgrade cannot change it to %s: use --set apiGroup=%[1]s, or --reset-then-reuse-values. To change the group, run kubectl nodegate convert --live first, as docs/change-api-group.md says" $group $.Values.apiGroup) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -5,6 +5,7 @@ package install
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,9 +15,13 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/yaml"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -80,6 +85,17 @@ func TestChartInstall(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "this release serves readiness.node.x-k8s.io") {
 		t.Errorf("an upgrade to another API group: %v", err)
 	}
+	// "kubectl nodegate convert --live" has moved the rules.
+	moved := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}}
+	_, err = controllerutil.CreateOrUpdate(t.Context(), kube, moved, func() error {
+		moved.MarkerPrefix = v1alpha1.Groups()[1].MarkerPrefix
+		return nil
+	})
+	cluster.Must(t, err)
+	t.Cleanup(func() { cluster.Must(t, kube.Delete(context.Background(), moved)) })
+	_, err = tool(t.Context(), "helm", append([]string{"upgrade", "--dry-run=server", "--set=replicas=0",
+		"--set=apiGroup=rules.nodegate.io"}, append(release, "charts/nodegate")...)...)
+	cluster.Must(t, err)
 	_, err = tool(t.Context(), "helm", append([]string{"uninstall"}, release...)...)
 	cluster.Must(t, err)
 }

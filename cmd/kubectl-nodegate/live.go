@@ -1,0 +1,362 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/apigroup"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/internal/plugin/report"
+)
+
+// move moves the rules of an installation to another API group, while its operator is stopped. Each step can be
+// repeated: a command that was interrupted is continued by running it again.
+//
+//	copy      each rule is created in the other group, with the annotation SuccessorAnnotation, and gets the status of
+//	          its predecessor
+//	hand over AdmissionRules gets the UIDs of the new rules, and the other group. From then on, only an operator of that
+//	          group starts, and the copies are not changed any more
+//	delete    the finalizers of the predecessors are removed, and then the predecessors
+//
+// No step changes a node. The operator of the other group moves what the predecessors recorded there.
+type move struct {
+	*plugin
+	c        *input.Cluster
+	from, to v1alpha1.Group
+	done     bool          // it was handed over
+	rules    []predecessor // the oldest first
+	others   []string      // rules of the other group that continue no rule
+}
+
+// predecessor is a rule, and the one in the other group that continues it: nil if there is none yet.
+type predecessor struct{ rule, successor *unstructured.Unstructured }
+
+func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
+	groups := v1alpha1.Groups()
+	target := slices.IndexFunc(groups, func(g v1alpha1.Group) bool { return g.Name == to })
+	if target < 0 {
+		return fmt.Errorf("--live needs --to=%s", strings.Join(v1alpha1.GroupNames(), " or --to="))
+	}
+	c, err := p.cluster(ctx)
+	if err != nil {
+		return err
+	}
+	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, p.now()); err != nil {
+		return err
+	}
+	m := &move{plugin: p, c: c, from: groups[1-target], to: groups[target], done: v1alpha1.Served().Name == to}
+	if !m.done {
+		if err := m.stopped(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.read(ctx); err != nil {
+		return err
+	}
+	if m.done && len(m.rules) == 0 {
+		fmt.Fprintf(p.streams.ErrOut, "Nothing to do: Nodegate serves the API group %s.\n", to)
+		return nil
+	}
+	if err := p.ask(ctx, &changing{yes: yes, dryRun: dryRunNone}, m.plan()); err != nil {
+		return err
+	}
+	if !m.done {
+		if err := m.copy(ctx); err != nil {
+			return err
+		}
+		if err := m.handOver(ctx); err != nil {
+			return input.Explain(err, "changing the rules for admission")
+		}
+	}
+	return m.delete(ctx)
+}
+
+// stopped returns an error if an operator runs, or may start at any time. It would edit rules that have been copied,
+// and their statuses.
+func (m *move) stopped(ctx context.Context) error {
+	if operator := m.c.Operator(ctx, m.now()); operator != nil && operator.Leads {
+		return fmt.Errorf("operator %s is running, according to its lease: scale its Deployment to 0, and retry in a minute",
+			operator.Leader)
+	}
+	deployments, err := input.List[*appsv1.Deployment](ctx, m.c, "the operator's Deployment", &appsv1.DeploymentList{},
+		input.OperatorLabels)
+	for _, d := range deployments {
+		if ptr.Deref(d.Spec.Replicas, 1) > 0 {
+			return fmt.Errorf("the operator must be stopped: run kubectl -n %s scale deployment %s --replicas=0", d.Namespace,
+				d.Name)
+		}
+	}
+	return err
+}
+
+// read reads the rules of both groups.
+func (m *move) read(ctx context.Context) error {
+	former, err := m.list(ctx, m.from.Name)
+	if m.done && meta.IsNoMatchError(err) { // it was deleted after the change
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	copies, err := m.list(ctx, m.to.Name)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range former {
+		rule, successor := &former[i], (*unstructured.Unstructured)(nil)
+		n := slices.IndexFunc(copies, func(o unstructured.Unstructured) bool { return o.GetName() == rule.GetName() })
+		if n >= 0 && predecessorOf(&copies[n]) == string(rule.GetUID()) {
+			successor = &copies[n]
+		}
+		switch {
+		case m.done && successor == nil: // another controller's
+			continue
+		case n >= 0 && successor == nil:
+			failed = append(failed, fmt.Errorf("rule %q exists in the API group %s, too, and is no copy: delete one of the two",
+				rule.GetName(), m.to.Name))
+		case rule.GetDeletionTimestamp() != nil && !m.done:
+			failed = append(failed, fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or "+
+				"run kubectl nodegate cleanup", rule.GetName()))
+		}
+		m.rules = append(m.rules, predecessor{rule, successor})
+	}
+	for i := range copies {
+		name, uid := copies[i].GetName(), predecessorOf(&copies[i])
+		switch {
+		case slices.ContainsFunc(former, func(o unstructured.Unstructured) bool { return string(o.GetUID()) == uid }):
+		case uid == "":
+			m.others = append(m.others, name)
+		case !m.done:
+			failed = append(failed, fmt.Errorf("rule %q of the API group %s is a copy of a rule that was deleted: delete it",
+				name, m.to.Name))
+		}
+	}
+	slices.SortFunc(m.rules, func(a, b predecessor) int {
+		return cmp.Or(a.rule.GetCreationTimestamp().Compare(b.rule.GetCreationTimestamp().Time),
+			strings.Compare(a.rule.GetName(), b.rule.GetName()))
+	})
+	return errors.Join(failed...)
+}
+
+func (m *move) list(ctx context.Context, group string) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: v1alpha1.Version,
+		Kind: "NodeReadinessRuleList"})
+	switch err := m.c.List(ctx, list); {
+	case meta.IsNoMatchError(err) && group == m.to.Name:
+		return nil, fmt.Errorf("the server has no CRD for rules of the API group %s: apply it first, as "+
+			"docs/change-api-group.md says", group)
+	case meta.IsNoMatchError(err):
+		return nil, err
+	default:
+		return list.Items, input.Explain(err, "listing the rules of the API group "+group)
+	}
+}
+
+// predecessorOf returns the UID of the rule that a rule continues, or "".
+func predecessorOf(rule *unstructured.Unstructured) string {
+	return rule.GetAnnotations()[v1alpha1.SuccessorAnnotation]
+}
+
+// plan says what the command will do.
+func (m *move) plan() string {
+	var names []string
+	for _, of := range m.rules {
+		names = append(names, of.rule.GetName())
+	}
+	rules := strings.TrimSuffix(report.Plural(len(names), "rule", "rules")+": "+strings.Join(names, ", "), ": ")
+	var steps []string
+	if !m.done {
+		steps = append(steps,
+			fmt.Sprintf("copy to the API group %s, with their status: %s", m.to.Name, rules),
+			fmt.Sprintf("change the rules for admission: from then on, only an operator with --api-group=%s starts", m.to.Name))
+	}
+	steps = append(steps, fmt.Sprintf("delete from the API group %s, without any change on nodes: %s", m.from.Name, rules))
+	for i, step := range steps {
+		steps[i] = fmt.Sprintf("%d. %s", i+1, step)
+	}
+	if len(m.others) > 0 {
+		steps = append(steps, fmt.Sprintf("The operator will also apply the rules that the API group %s has already: %s",
+			m.to.Name, strings.Join(m.others, ", ")))
+	}
+	return "Steps:\n" + strings.Join(steps, "\n")
+}
+
+// copy creates the rules in the other group, the oldest first: older rules take precedence. Rules of the same second
+// are in the order of their names.
+func (m *move) copy(ctx context.Context) error {
+	last := ""
+	for i := range m.rules {
+		of := &m.rules[i]
+		name := of.rule.GetName()
+		if of.successor == nil && name < last {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Second):
+			}
+		}
+		last = name
+		if err := m.copyRule(ctx, of); err != nil {
+			return input.Explain(err, fmt.Sprintf("copying rule %q", name))
+		}
+		fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s copied\n", m.to.Name, name)
+	}
+	return nil
+}
+
+func (m *move) copyRule(ctx context.Context, of *predecessor) error {
+	want := &unstructured.Unstructured{Object: map[string]any{"spec": of.rule.Object["spec"]}}
+	want.SetGroupVersionKind(schema.GroupVersionKind{Group: m.to.Name, Version: v1alpha1.Version, Kind: of.rule.GetKind()})
+	want.SetName(of.rule.GetName())
+	want.SetLabels(of.rule.GetLabels())
+	annotations := map[string]string{}
+	for k, v := range of.rule.GetAnnotations() {
+		if k != "kubectl.kubernetes.io/last-applied-configuration" { // it has the former group
+			annotations[k] = v
+		}
+	}
+	annotations[v1alpha1.SuccessorAnnotation] = string(of.rule.GetUID())
+	want.SetAnnotations(annotations)
+	switch {
+	case of.successor == nil:
+		of.successor = want.DeepCopy()
+		if err := m.c.Create(ctx, of.successor); err != nil {
+			return err
+		}
+	case !equality.Semantic.DeepEqual(of.successor.Object["spec"], want.Object["spec"]): // edited since
+		of.successor.Object["spec"] = want.Object["spec"]
+		if err := m.c.Update(ctx, of.successor); err != nil {
+			return err
+		}
+	}
+	status := statusFor(of)
+	if status != nil && !equality.Semantic.DeepEqual(of.successor.Object["status"], status) {
+		of.successor.Object["status"] = status
+		if err := m.c.Status().Update(ctx, of.successor); err != nil {
+			return err
+		}
+	}
+	if !equality.Semantic.DeepEqual(of.successor.Object["spec"], want.Object["spec"]) ||
+		status != nil && !equality.Semantic.DeepEqual(of.successor.Object["status"], status) {
+		return errors.New("the API server does not keep all fields: the CRDs of both API groups must be of the same " +
+			"version of Nodegate")
+	}
+	return nil
+}
+
+// statusFor returns the status of a rule for its successor: since when it is in force, what its limits count, and what
+// it has replaced. The generations in it are those of the successor.
+func statusFor(of *predecessor) map[string]any {
+	status, _, _ := unstructured.NestedMap(of.rule.Object, "status") // a map by the schema
+	if status == nil {
+		return nil
+	}
+	was, is := of.rule.GetGeneration(), of.successor.GetGeneration()
+	translate := func(in map[string]any, field string) {
+		if generation, ok := in[field].(int64); ok {
+			delete(in, field)
+			switch {
+			case generation == was:
+				in[field] = is
+			case field == "generation": // it is required
+				in[field] = int64(0)
+			}
+		}
+	}
+	translate(status, "observedGeneration")
+	each := func(field string, fields ...string) {
+		items, _, _ := unstructured.NestedSlice(status, fields...)
+		for _, item := range items {
+			if o, ok := item.(map[string]any); ok {
+				translate(o, field)
+			}
+		}
+		if len(items) > 0 {
+			_ = unstructured.SetNestedSlice(status, items, fields...) // it was found there
+		}
+	}
+	each("observedGeneration", "conditions")
+	each("generation", "replacements", "last")
+	return status
+}
+
+// handOver gives AdmissionRules the UIDs of the copies, and the other group.
+func (m *move) handOver(ctx context.Context) error {
+	successors := map[string]string{}
+	for _, of := range m.rules {
+		successors[string(of.rule.GetUID())] = string(of.successor.GetUID())
+	}
+	successor := func(uid string) string { return cmp.Or(successors[uid], uid) }
+	object := &admissionv1alpha1.AdmissionRules{}
+	err := m.c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, object)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return err
+	}
+	object.Name, object.MarkerPrefix = admissionv1alpha1.Name, m.to.MarkerPrefix
+	for i := range object.Groups {
+		group, records := &object.Groups[i], map[string]admissionv1alpha1.Record{}
+		for j, rule := range group.Rules {
+			uid, rest, _ := strings.Cut(rule, ",")
+			group.Rules[j] = successor(uid) + "," + rest
+		}
+		for key, record := range group.Records {
+			records[v1alpha1.RecordAnnotationPrefix+successor(strings.TrimPrefix(key, v1alpha1.RecordAnnotationPrefix))] = record
+		}
+		group.Records = records
+	}
+	for i := range object.Frozen {
+		object.Frozen[i] = successor(object.Frozen[i])
+	}
+	if missing {
+		err = m.c.Create(ctx, object)
+	} else {
+		err = m.c.Update(ctx, object)
+	}
+	if err == nil {
+		fmt.Fprintf(m.streams.Out, "admissionrules.nodegate.io/%s changed\n", object.Name)
+	}
+	return err
+}
+
+// delete deletes the predecessors. No operator serves their group, so the finalizer has to be removed.
+func (m *move) delete(ctx context.Context) error {
+	for _, of := range m.rules {
+		before := of.rule.DeepCopy()
+		var err error
+		if controllerutil.RemoveFinalizer(of.rule, m.from.Finalizer) {
+			err = m.c.Patch(ctx, of.rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		}
+		if err == nil && of.rule.GetDeletionTimestamp() == nil {
+			err = m.c.Delete(ctx, of.rule, client.Preconditions{UID: new(before.GetUID())})
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return input.Explain(err, fmt.Sprintf("deleting rule %q of the API group %s", before.GetName(), m.from.Name))
+		}
+		fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s deleted\n", m.from.Name, before.GetName())
+	}
+	fmt.Fprintf(m.streams.ErrOut, "Now start the operator with the API group %s.\n", m.to.Name)
+	return nil
+}
