@@ -85,6 +85,12 @@ func definitions(t testing.TB) world.Definitions {
 	if out.Admission, err = api.ReadMutating(policy, binding); err != nil {
 		t.Fatal(err)
 	}
+	policy, binding = &admissionregistrationv1.MutatingAdmissionPolicy{},
+		&admissionregistrationv1.MutatingAdmissionPolicyBinding{}
+	manifest(t, "endpoint-policy/policy.yaml", policy, binding)
+	if out.Endpoints, err = api.ReadMutating(policy, binding); err != nil {
+		t.Fatal(err)
+	}
 	if out.Records, err = api.ReadPolicy(records); err != nil {
 		t.Fatal(err)
 	}
@@ -184,10 +190,9 @@ func TestStories(t *testing.T) {
 
 // ungenerated are fields below which stories need none.
 var ungenerated = map[string]string{
-	"spec.evictionGuard.endpoints": "stories play no leases, which decide about endpoints",
-	"spec.health.checks":           "only the node agent acts on them",
-	"spec.probes":                  "only the node agent acts on them",
-	"spec.taint.timeAdded":         "the API server writes it",
+	"spec.health.checks":   "only the node agent acts on them",
+	"spec.probes":          "only the node agent acts on them",
+	"spec.taint.timeAdded": "the API server writes it",
 }
 
 // checkFields looks whether each field, and each value of an enum, of the CRD was in force in enough stories.
@@ -222,8 +227,10 @@ func checkFields(t *testing.T, fields map[string]int, stories int) {
 	}
 	spec := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	walk("spec", &spec)
-	if none := "spec.taint=none"; fields[none] < 5*stories/several {
-		t.Errorf("of %d stories, %d have a rule without a taint in force", stories, fields[none])
+	for _, name := range []string{"spec.taint=none", "an outage", "a node alone"} {
+		if fields[name] < 5*stories/several {
+			t.Errorf("of %d stories, %d have this: %s", stories, fields[name], name)
+		}
 	}
 }
 

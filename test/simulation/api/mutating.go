@@ -29,10 +29,11 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/client-go/informers"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	listers "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Mutating is a MutatingAdmissionPolicy for nodes, with its binding. The libraries of the API server run it.
+// Mutating is a MutatingAdmissionPolicy for nodes or pods, with its binding. The libraries of the API server run it.
 type Mutating struct {
 	hook       mutating.PolicyHook
 	first      matchconditions.Matcher // of the conditions that no parameter changes; they are false for the most requests
@@ -81,31 +82,36 @@ func ReadMutating(p *mutating.Policy, binding *mutating.PolicyBinding) (*Mutatin
 	}
 	if of := p.Spec.ParamKind; of != nil {
 		plural, same := meta.UnsafeGuessKindToResource(schema.FromAPIVersionAndKind(of.APIVersion, of.Kind))
-		at := slices.IndexFunc(Kinds, func(k Kind) bool { // AdmissionRules are a plural already
+		at := slices.IndexFunc(kinds, func(k Kind) bool { // AdmissionRules are a plural already
 			return k.Resource() == plural.GroupResource() || k.Resource() == same.GroupResource()
 		})
 		if at < 0 {
 			return nil, fmt.Errorf("the policy %s has parameters of the kind %s, which is not served", p.Name, of.Kind)
 		}
-		out.params = Kinds[at]
+		out.params = kinds[at]
 	}
-	out.dispatcher = mutating.NewDispatcher(nil, matching.NewMatcher(nil, nil), untyped{})
+	out.dispatcher = mutating.NewDispatcher(nil, matching.NewMatcher(namespaces{}, nil), untyped{})
 	return out, nil
 }
 
-// Admit lets the policy change a node that is created or updated. The policy sees its parameters as they were at a
-// version.
-func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo, before, node *corev1.Node) error {
+// Admit lets the policy change a node or a pod that is created, or updated where before is not nil. The policy sees its
+// parameters as they were at a version.
+func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo, sub string, before,
+	obj runtime.Object) error {
 	kind, resource := corev1.SchemeGroupVersion.WithKind("Node"), corev1.SchemeGroupVersion.WithResource("nodes")
-	operation, old, opts := admission.Create, runtime.Object(nil), runtime.Object(&metav1.CreateOptions{})
-	if before != nil {
-		operation, old, opts = admission.Update, before, &metav1.UpdateOptions{}
+	if _, pod := obj.(*corev1.Pod); pod {
+		kind, resource = corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithResource("pods")
 	}
-	a := admission.NewAttributesRecord(node, old, kind, "", node.Name, resource, "", operation, opts, false,
-		&user.DefaultInfo{Name: by.Username, Groups: by.Groups})
+	operation, opts := admission.Create, runtime.Object(&metav1.CreateOptions{})
+	if before != nil {
+		operation, opts = admission.Update, &metav1.UpdateOptions{}
+	}
+	of := obj.(metav1.Object)
+	a := admission.NewAttributesRecord(obj, before, kind, of.GetNamespace(), of.GetName(), resource, sub, operation, opts,
+		false, &user.DefaultInfo{Name: by.Username, Groups: by.Groups})
 	versioned, err := admission.NewVersionedAttributes(a, kind, typed)
 	if err != nil {
-		return fmt.Errorf("preparing a node for a policy: %w", err)
+		return fmt.Errorf("preparing an object for a policy: %w", err)
 	}
 	ctx := context.Background()
 	result := m.first.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil)
@@ -175,24 +181,38 @@ func (p *parameters) Get(name string) (runtime.Object, error) {
 	return nil, apierrors.NewNotFound(p.kind.Resource(), name)
 }
 
-// typed are the functions for objects that admission needs. A node has one version only.
+// namespaces has every namespace.
+type namespaces struct{ listers.NamespaceLister }
+
+// Get implements listers.NamespaceLister.
+func (namespaces) Get(name string) (*corev1.Namespace, error) {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name,
+		Labels: map[string]string{corev1.LabelMetadataName: name}}}, nil
+}
+
+// typed are the functions for objects that admission needs. Nodes and pods have one version only.
 var typed = &admission.RuntimeObjectInterfaces{ObjectCreater: clientgoscheme.Scheme, ObjectTyper: clientgoscheme.Scheme,
-	ObjectDefaulter: clientgoscheme.Scheme, ObjectConvertor: nodes{},
+	ObjectDefaulter: clientgoscheme.Scheme, ObjectConvertor: same{},
 	EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry()}
 
-// nodes converts nodes into nodes.
-type nodes struct{ runtime.ObjectConvertor }
+// same converts nodes into nodes, and pods into pods.
+type same struct{ runtime.ObjectConvertor }
 
 // Convert implements runtime.ObjectConvertor.
-func (nodes) Convert(in, out, _ any) error {
-	to := out.(*corev1.Node)
-	in.(*corev1.Node).DeepCopyInto(to)
-	to.TypeMeta = metav1.TypeMeta{}
+func (same) Convert(in, out, _ any) error {
+	switch to := out.(type) {
+	case *corev1.Node:
+		in.(*corev1.Node).DeepCopyInto(to)
+		to.TypeMeta = metav1.TypeMeta{}
+	case *corev1.Pod:
+		in.(*corev1.Pod).DeepCopyInto(to)
+		to.TypeMeta = metav1.TypeMeta{}
+	}
 	return nil
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor.
-func (nodes) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+func (same) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 

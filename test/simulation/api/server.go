@@ -38,17 +38,23 @@ const (
 	// AdmissionRules is the kind of the object that lists the rules for admission.
 	AdmissionRules Kind = "admissionrules"
 
+	// KeptEndpoints is the kind of the object that says on which nodes pods are kept ready. No process watches it.
+	KeptEndpoints Kind = "keptendpoints"
+
 	DaemonSets     Kind = "daemonsets"
 	CSINodes       Kind = "csinodes"
 	ResourceSlices Kind = "resourceslices"
 )
 
-// Kinds are all kinds.
+// Kinds are the kinds that processes watch.
 var Kinds = []Kind{Nodes, Pods, Rules, AdmissionRules, CRDs, NodeClaims, DaemonSets, CSINodes, ResourceSlices}
+
+// kinds are all kinds.
+var kinds = append(slices.Clone(Kinds), KeptEndpoints)
 
 // Resource is the kind's group and resource.
 func (k Kind) Resource() schema.GroupResource {
-	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", AdmissionRules: "nodegate.io",
+	group := map[Kind]string{Rules: "readiness.node.x-k8s.io", AdmissionRules: "nodegate.io", KeptEndpoints: "nodegate.io",
 		CRDs: apiextensionsv1.GroupName, NodeClaims: "karpenter.sh", DaemonSets: "apps", CSINodes: "storage.k8s.io",
 		ResourceSlices: "resource.k8s.io"}[k]
 	return schema.GroupResource{Group: group, Resource: string(k)}
@@ -165,7 +171,7 @@ type Server struct {
 // New is an empty server, which serves rules by the given definition.
 func New(now func() time.Time, d *Definition) *Server {
 	s := &Server{Now: now, version: 100, objects: map[Kind]map[string]*Object{}, log: map[Kind][]Event{}}
-	for _, k := range Kinds {
+	for _, k := range kinds {
 		s.objects[k] = map[string]*Object{}
 	}
 	s.Serve(d, true)

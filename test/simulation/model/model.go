@@ -49,11 +49,11 @@ type View struct {
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
-var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "closed",
-	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps",
-	"labelled", "lapsed", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
-	"places", "published", "rate", "replaces", "room", "roomless", "spared", "spares", "stands", "status", "taints",
-	"value", "watched", "windows"}
+var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "bounded", "closed",
+	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
+	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
+	"passes", "places", "published", "rate", "replaces", "room", "roomless", "single", "spared", "spares", "stands",
+	"status", "taints", "unarmed", "value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -72,6 +72,7 @@ type Model struct {
 	// Skewed reports whether the clock of a node is wrong.
 	Skewed func(name string) bool
 
+	kept          keptEndpoints
 	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
 
 	now   func() time.Time
@@ -163,7 +164,8 @@ type ruleHistory struct {
 // New is the model of a story that starts.
 func New(now func() time.Time) *Model {
 	return &Model{Decisive: map[string]int{}, Fields: map[string]bool{}, now: now,
-		Skewed: func(string) bool { return false }, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{}}
+		Skewed: func(string) bool { return false }, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{},
+		kept: keptEndpoints{links: map[string]*link{}, armed: map[string]time.Time{}}}
 }
 
 // Fail notes a violation.
@@ -273,6 +275,7 @@ func (m *Model) RuleWritten(d Document) {
 	if h.last != nil && h.last.edits(r) {
 		h.edited = m.now()
 	}
+	m.kept.longest = max(m.kept.longest, r.Spec.endpointsHold())
 	h.taints[r.Spec.Taint.id()] = true
 	if t := r.Spec.Publish.ConditionType; t != "" {
 		h.types[t] = true

@@ -16,6 +16,8 @@ import (
 // Move judges one write of a replica.
 func (m *Model) Move(kind string, before, after Document, v *View) {
 	switch kind {
+	case "keptendpoints":
+		m.kept.written = m.now()
 	case "pods":
 		m.evicted(before, after, v)
 	case "nodeclaims":

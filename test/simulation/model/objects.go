@@ -62,6 +62,7 @@ type pod struct {
 		Containers []struct{ ReadinessProbe *struct{} }
 	}
 	Status struct {
+		Phase             string
 		Conditions        []condition
 		ContainerStatuses []struct {
 			Ready bool
@@ -207,7 +208,10 @@ type spec struct {
 		}
 	}
 	Publish       struct{ ConditionType string }
-	EvictionGuard *struct{ MaxHoldSeconds int }
+	EvictionGuard *struct {
+		MaxHoldSeconds int
+		Endpoints      *struct{ OutagePercent, MaxHoldSeconds int }
+	}
 
 	CompletionAnnotation, NodeAdmission, PodAdmission string
 	DryRun, Suspend                                   bool

@@ -31,6 +31,7 @@ func (m *Model) Quiet(v *View) {
 		m.restRule(r, v)
 	}
 	m.restPods(v)
+	m.restEndpoints(v)
 	m.know(v)
 	m.settled(v)
 }

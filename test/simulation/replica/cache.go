@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/controller/node"
 	"github.com/nodegate/nodegate/internal/watch"
@@ -43,6 +45,8 @@ func typed(o *api.Object) client.Object {
 			out = &v1alpha1.NodeReadinessRule{}
 		case api.AdmissionRules:
 			out = &admissionv1alpha1.AdmissionRules{}
+		case api.KeptEndpoints:
+			out = &endpointsv1alpha1.KeptEndpoints{}
 		default:
 			return o.Meta.(client.Object)
 		}
@@ -75,6 +79,8 @@ func kindOf(obj any) api.Kind {
 		return api.Rules
 	case *admissionv1alpha1.AdmissionRules:
 		return api.AdmissionRules
+	case *endpointsv1alpha1.KeptEndpoints:
+		return api.KeptEndpoints
 	case *apiextensionsv1.CustomResourceDefinition:
 		return api.CRDs
 	case schema.ObjectKind:
@@ -348,6 +354,9 @@ func (r *Replica) cached(kind api.Kind) api.Kind {
 type live struct{ replica *Replica }
 
 func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
+	if around, err := l.around(out); around {
+		return err
+	}
 	kind := kindOf(out)
 	if err := l.replica.unread(kind); err != nil {
 		return err
@@ -358,6 +367,9 @@ func (l live) Get(_ context.Context, key client.ObjectKey, out client.Object, _ 
 }
 
 func (l live) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
+	if leases, ok := out.(*coordinationv1.LeaseList); ok {
+		return l.leases(leases)
+	}
 	kind := kindOf(out)
 	if err := l.replica.unread(kind); err != nil {
 		return err

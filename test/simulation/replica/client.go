@@ -56,8 +56,8 @@ func (w *Write) Key() string {
 	return toolscache.NewObjectName(w.Namespace, w.Name).String()
 }
 
-// writer is the client of a replica: it reads from the cache, and parks at each write. The operator neither creates nor
-// applies an object that the simulation has.
+// writer is the client of a replica: it reads from the cache, and parks at each write. The operator applies no object
+// that the simulation has.
 type writer struct {
 	client.Client
 	reader  client.Reader
@@ -87,12 +87,20 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	return w.do(api.Request{Verb: "patch", Patch: patch.Type(), Body: body}, obj)
 }
 
+func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return w.whole("create", obj)
+}
+
 func (w writer) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return w.whole("update", obj)
+}
+
+func (w writer) whole(verb string, obj client.Object) error {
 	body, err := json.Marshal(obj)
 	if err != nil {
 		return fmt.Errorf("encoding an object: %w", err)
 	}
-	return w.do(api.Request{Verb: "update", Body: body}, obj)
+	return w.do(api.Request{Verb: verb, Body: body}, obj)
 }
 
 func (w writer) Delete(_ context.Context, obj client.Object, options ...client.DeleteOption) error {
@@ -160,7 +168,8 @@ func (w writer) do(r api.Request, obj client.Object) error {
 		panic("a write outside of a reconciler: " + r.Name)
 	}
 	write := &Write{Request: r, Replica: w.replica, Sent: w.replica.World.Now(), task: t}
-	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); r.Kind != api.Rules || ok && rule.Status.Replacements != nil {
+	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
+	if r.Kind != api.Rules && r.Kind != api.KeptEndpoints || ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
 	}
 	if !t.yield(write) {

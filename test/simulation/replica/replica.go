@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -39,6 +40,8 @@ type Replica struct {
 	Parked []*Write
 	// Unread is how many of the next reads past the cache fail.
 	Unread int
+	// Slow is how long its next list of leases takes.
+	Slow time.Duration
 	// World is what surrounds the process.
 	World *World
 	// Ahead is for how long the clock of its machine is ahead; Jumped is when it was last set. What waits for a duration
@@ -84,6 +87,12 @@ type World struct {
 	Webhooks, Policy bool
 	// Unguarded is whether no policy protects records.
 	Unguarded bool
+	// Endpoints is whether the policy that keeps endpoints is installed.
+	Endpoints bool
+	// Leases are those of nodes. A read of them takes a time.
+	Leases func(takes time.Duration) []coordinationv1.Lease
+	// holder is the process that took the lease of the operator last.
+	holder int
 }
 
 // timer is a function that runs later.
@@ -114,6 +123,7 @@ type killed struct{}
 
 func init() {
 	ctrl.SetLogger(logr.Discard())
+	utilruntime.PanicHandlers = nil // a process may be killed while it tries again
 	taints.MaxAnnotations = api.MaxAnnotations
 }
 
@@ -152,7 +162,7 @@ func (r *Replica) Start() {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cached := informers{replica: r}
 	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system",
-		UnprotectedRecords: r.World.Unguarded}
+		UnprotectedRecords: r.World.Unguarded, Lease: r.lease()}
 	if r.World.Webhooks {
 		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
 	}
@@ -215,7 +225,7 @@ func (r *Replica) Kill() {
 
 // Lead makes the process the leader: its controllers start.
 func (r *Replica) Lead() {
-	r.Leads = true
+	r.Leads, r.World.holder = true, r.process
 	nodes := &controller{name: "node", reconciler: r.operator.Nodes, queue: newQueue(r.World.Now)}
 	nodes.queue.limiter = r.operator.Nodes.RateLimiter()
 	rules := &controller{name: "rule", reconciler: r.operator.Status, queue: newQueue(r.World.Now)}
@@ -229,6 +239,7 @@ func (r *Replica) Lead() {
 		evictions.source = r.stores[api.Nodes].subscribe(enqueue(evictions.queue, eviction.Relevant()))
 		r.controllers = append(r.controllers, evictions)
 	}
+	r.keepEndpoints()
 	r.progress()
 }
 

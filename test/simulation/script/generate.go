@@ -24,6 +24,7 @@ type generator struct {
 	nodes, rules int
 	karpenter    bool // it launches nodes
 	actors       []weighted
+	between      []int // where the steps of one actor end
 	script       *Script
 	limiter      *generator // chooses what is about limits, so that the rest of each story stays as it was
 }
@@ -63,10 +64,12 @@ func Generate(seed uint64, steps int) *Script {
 		}
 	}
 	for len(g.script.Steps) < steps {
+		g.between = append(g.between, len(g.script.Steps))
 		g.draw()
 	}
 	g.engine(seed)
 	g.list(seed)
+	g.endpoints(seed)
 	g.clocks(seed)
 	return g.script
 }

@@ -48,6 +48,8 @@ type Script struct {
 	Lag    int  `json:"lag,omitempty"`
 	// Unguarded is whether no policy protects records, and the operator knows that.
 	Unguarded bool `json:"unguarded,omitempty"`
+	// Endpoints is whether the policy that keeps endpoints is installed.
+	Endpoints bool `json:"endpoints,omitempty"`
 	// Steps are what happens.
 	Steps []Step `json:"steps"`
 }
@@ -55,8 +57,9 @@ type Script struct {
 // String is the script in words, one line for each step.
 func (s *Script) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, clocks of nodes "+
-		"ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded, s.Skew, s.Clocks)
+	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, endpoints: %t, "+
+		"clocks of nodes ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded,
+		s.Endpoints, s.Skew, s.Clocks)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -76,6 +79,8 @@ var words = map[string]string{
 	"clock":    "the clock of replica %[4]d is set forward by %[7]d seconds",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
 	"pass":     "%[7]d seconds pass",
+	"live":     "%[7]d seconds pass, and everything happens when it is due",
+	"slow":     "replica %[4]d: the next list of leases takes %[7]d seconds",
 	"calm":     "everything settles",
 	"quiet":    "everything settles, and all that is due has happened",
 	"cut":      "replica %[4]d: the watch of %[5]s is cut, and lists again %[6]s",
@@ -92,8 +97,11 @@ var words = map[string]string{
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
 	"node.rack":     "node n%[1]d is moved to rack %[6]q",
 	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",
-	"node.lost":     "the link of node n%[1]d is cut",
+	"node.lost":     "the link of node n%[1]d is cut, and the node controller finds it lost at once",
 	"node.back":     "the link of node n%[1]d is repaired",
+	"link.cut":      "the link of node n%[1]d is cut: its lease is not renewed",
+	"link.back":     "the link of node n%[1]d is repaired",
+	"kept.delete":   "the object of the kept endpoints is deleted",
 	"node.replace":  "a remediator replaces node n%[1]d if a rule has handed it over, by one in pool %[6]s",
 	"claim.launch":  "Karpenter launches node n%[1]d in pool %[6]s %[5]s %[7]d",
 	"claim.update":  "Karpenter updates the status of the NodeClaim of n%[1]d",

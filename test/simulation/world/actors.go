@@ -68,8 +68,12 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "land":
 		w.land(s.N)
 	case "pass":
-		w.now = w.now.Add(time.Duration(s.N) * time.Second)
+		w.advance(w.now.Add(time.Duration(s.N) * time.Second))
 		w.told = w.server.Version()
+	case "live":
+		w.live(time.Duration(s.N) * time.Second)
+	case "link", "kept":
+		w.doLink(s)
 	case "calm":
 		w.calm()
 		w.told = w.server.Version()
@@ -80,7 +84,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.setClock(r, time.Duration(s.N)*time.Second)
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
-	case "kill", "down", "up", "handover", "unread":
+	case "kill", "down", "up", "handover", "unread", "slow":
 		w.doProcess(r, s)
 	case "upgrade":
 		w.upgrade(s.Of)
@@ -89,6 +93,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "evidence":
 		w.forbidden = s.Value == "forbidden"
 	}
+	w.disturbs(s.Do)
 	w.observe(s.Do)
 	if !strings.Contains(s.Do, ".") { // the node controller sees a moment later what the actors have done
 		w.evict()
@@ -117,6 +122,8 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 		if r.Up {
 			r.Unread = s.N
 		}
+	case "slow":
+		r.Slow = time.Duration(s.N) * time.Second
 	}
 }
 

@@ -61,6 +61,8 @@ func (w *World) admit(r *api.Request, before, after metav1.Object) error {
 			return w.admitDeletion(r, before.(*corev1.Pod))
 		case before == nil:
 			return w.review("/validate-bindings", account(r.User, ""), "", nil, after.(*corev1.Pod))
+		case r.Sub == "status" && w.script.Endpoints:
+			return w.keepReady(r, before.(*corev1.Pod), after.(*corev1.Pod))
 		}
 	}
 	return nil
@@ -86,7 +88,8 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 		},
 		func(spec map[string]any) bool {
 			timeout, _ := spec["timeout"].(map[string]any)
-			return spec["taint"] != nil || timeout["action"] != "Replace"
+			return (spec["taint"] != nil || timeout["action"] != "Replace") &&
+				(timeout == nil || timeout["seconds"] != nil || timeout["appearSeconds"] != nil)
 		},
 		func(spec map[string]any) bool {
 			taint, _ := spec["taint"].(map[string]any)
@@ -95,6 +98,7 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 				(spec["maxUnavailable"] != nil || spec["limits"] != nil) && taint["effect"] != "NoExecute"
 		},
 		func(spec map[string]any) bool { return spec["maxUnavailable"] == nil || spec["limits"] == nil },
+		keepsValidly,
 	} {
 		if !ok(specOf(after)) && (before == nil || ok(specOf(before))) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)
@@ -146,7 +150,11 @@ func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node
 	}
 	if policy {
 		w.told = max(w.told, w.server.Version()-int64(w.script.Lag))
-		if err := w.definitions.Admission.Admit(w.server, w.told, user, old, node); err != nil {
+		var was runtime.Object
+		if old != nil {
+			was = old
+		}
+		if err := w.definitions.Admission.Admit(w.server, w.told, user, "", was, node); err != nil {
 			return err
 		}
 	}

@@ -161,6 +161,7 @@ func (w *World) release(s *script.Step) {
 
 // lose cuts a node's link, or repairs it: the node lifecycle controller sets Ready and its taint.
 func (w *World) lose(n int, lost bool) {
+	w.link(n, lost)
 	if w.lost[n] == lost {
 		return
 	}
@@ -184,6 +185,9 @@ func (w *World) lose(n int, lost bool) {
 				Effect: corev1.TaintEffectNoExecute, TimeAdded: &now})
 		}
 	})
+	if w.script.Endpoints {
+		w.markPods(n, lost)
+	}
 }
 
 // readyOf is a node's condition Ready. It is not the first one: a strategic merge patch puts what is new before it.
@@ -208,6 +212,7 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	}}
 	edit(node)
 	delete(w.lost, s.Node)
+	w.link(s.Node, false)
 	brought := maps.Clone(node.Annotations)
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	if s.Of == "" && s.Rule == 0 {
@@ -292,7 +297,7 @@ func (w *World) report(s *script.Step) {
 // beat repeats what was reported of a node, and kubelet brings the status of its pods up to date.
 func (w *World) beat(n int) {
 	o := w.server.Get(api.Nodes, nodeName(n))
-	if o == nil || w.lost[n] {
+	if o == nil || w.silent(n) {
 		return
 	}
 	now := metav1.NewTime(w.clock(n))

@@ -22,7 +22,7 @@ func (w *World) refresh(n, p int) {
 		return
 	}
 	pod := o.Meta.(*corev1.Pod)
-	if w.lost[n] {
+	if w.silent(n) {
 		return
 	}
 	if pod.DeletionTimestamp != nil {
@@ -51,6 +51,10 @@ func (w *World) doPod(s *script.Step) {
 		if s.Pod > 1 {
 			pod.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists,
 				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(30))}}
+		}
+		if s.Of == "tolerant" { // as those of DaemonSets, which nothing evicts
+			pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "web", UID: "web", Controller: new(true)}}
 		}
 		pod.Spec.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
 		if s.Of == "probeless" {
@@ -127,7 +131,7 @@ func (w *World) podStatus(old *corev1.Pod, user string, edit func(*corev1.Pod)) 
 
 // runPod reports a pod, as kubelet does. A container starts when the node's boot is another than before.
 func (w *World) runPod(n int, old *corev1.Pod, ready bool) {
-	if !w.lost[n] {
+	if !w.silent(n) {
 		w.podStatus(old, "kubelet", func(pod *corev1.Pod) { w.started(n, pod, ready) })
 	}
 }

@@ -26,9 +26,7 @@ func (w *World) quiet() {
 		if next.IsZero() || next.After(from.Add(moment)) {
 			break
 		}
-		if next.After(w.now) {
-			w.now = next
-		}
+		w.advance(next)
 		w.calm()
 	}
 	w.observe("quiet")

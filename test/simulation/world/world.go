@@ -36,8 +36,8 @@ type Definitions struct {
 	CRDs map[string]*api.Definition
 	// Records is the policy that protects records and overrides.
 	Records *api.Policy
-	// Admission is the policy that taints nodes.
-	Admission *api.Mutating
+	// Admission is the policy that taints nodes; Endpoints is the one that keeps pods ready.
+	Admission, Endpoints *api.Mutating
 	// Trace is told of each step, and of each write of the operator; nil, if none listens.
 	Trace func(line string)
 }
@@ -55,7 +55,8 @@ type World struct {
 	boots       map[int]int
 	served      string // the CRD
 	forbidden   bool
-	lost        map[int]bool          // nodes whose link is cut
+	lost        map[int]bool          // nodes that the node controller has found lost
+	cut         map[int]time.Time     // nodes whose link is cut, and since when
 	ahead       map[int]time.Duration // for how long the clocks of nodes have been set forward
 	evicted     map[types.UID]tried   // by pod
 	machines    int                   // that Karpenter has launched
@@ -91,7 +92,8 @@ type Result struct {
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
-		lost: map[int]bool{}, ahead: map[int]time.Duration{}, evicted: map[types.UID]tried{}, faults: map[string]Met{}}
+		lost: map[int]bool{}, cut: map[int]time.Time{}, ahead: map[int]time.Duration{},
+		evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
 	w.Model.Skewed, w.Model.Unguarded = w.skewed, s.Unguarded
 	w.server = api.New(w.time, definitions.CRDs["ours"])
@@ -99,7 +101,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
 		Met:      func(fault, kind string) { w.met(fault, kind, false) },
-		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded}
+		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded, Endpoints: s.Endpoints, Leases: w.leases}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
 		if i < len(s.Clocks) {
@@ -193,9 +195,10 @@ func (w *World) rest() {
 				next = at
 			}
 		}
-		if next.After(w.now) {
-			w.now = next
+		if _, at := w.nextLost(); !at.IsZero() && at.Before(next) {
+			next = at
 		}
+		w.advance(next)
 	}
 	w.Model.Rest(w.by(w.leader()))
 }
