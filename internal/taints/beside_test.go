@@ -16,11 +16,11 @@ import (
 	. "github.com/nodegate/nodegate/test/story"
 )
 
-// TestBesideAnotherController plays random stories of a node beside a controller that manages the taint at times.
-// No write changes that taint then. A node from which that controller has removed it is in service after that: the limit
+// TestBesideAnotherController plays random stories of a node beside a controller that manages the taint at times. No
+// write changes that taint then. A node from which that controller has removed it is in service after that: the limit
 // is asked before it gets the taint.
 func TestBesideAnotherController(t *testing.T) {
-	const stories, steps = 300, 40
+	const stories, steps = 100, 40
 	for seed := range uint64(stories) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s := &besideStory{World: NewWorld(t), t: t, random: rand.New(rand.NewPCG(seed, 1)), node: Fresh(), generation: 1}
