@@ -6,6 +6,7 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -249,21 +250,53 @@ func TestOutcomesAreStoredOnce(t *testing.T) {
 	}
 }
 
-func BenchmarkEndOfAnOutageUnderALimit(b *testing.B) {
+// BenchmarkAnOutageUnderALimit lets all nodes become unready and ready again, in any order. "later" lets the limit be
+// raised in the outage.
+func BenchmarkAnOutageUnderALimit(b *testing.B) {
 	const n = 10000
-	by := build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").Condition("example.com/Ready").
-		Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", "30%").LimitPer("example.com/rack", "1")
-	for name, r := range map[string]*ruleset.Rule{"of all": rule("30%"), "by rack": ruleset.Compile(by.Obj(), nil, now)} {
-		b.Run(name, func(b *testing.B) {
+	by := func(all string, labels ...string) *ruleset.Rule {
+		r := build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").Condition("example.com/Ready").
+			Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", all)
+		for _, label := range labels {
+			r.LimitPer(label, "1")
+		}
+		return ruleset.Compile(r.Obj(), nil, now)
+	}
+	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
+	for _, c := range []struct {
+		name  string
+		rule  *ruleset.Rule
+		later *ruleset.Rule
+	}{
+		{"of all", rule("30%"), nil},
+		{"by rack", by("30%", "example.com/rack"), nil},
+		{"by node", by("30%", "example.com/node"), nil},
+		{"by node later", by("0%", "example.com/node"), by("100%", "example.com/node")},
+	} {
+		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
-				s := newScene(b, r, n)
+				s := newScene(b, c.rule, 0)
 				for i := range n {
-					e := s.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
-					if !s.reserve(i, n-i) {
-						e.State, e.Reason = v1alpha1.NodeStateExempt, state.ReasonOverBudget
+					s.nodes = append(s.nodes, build.WrapNode(inService(i)).Label("example.com/node", name(i)).
+						Label("example.com/rack", name(i%500)).Obj())
+				}
+				s.SetRules(ruleset.NewSet(), s.nodes, now)
+				s.SetRules(ruleset.NewSet(c.rule), s.nodes, now)
+				all := func() {
+					for _, i := range order {
+						e := s.entry(i, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+						if !s.reserve(i, i%1000) {
+							e.State, e.Reason = v1alpha1.NodeStateExempt, state.ReasonOverBudget
+						}
+						e.Current.Claimed = e.State == v1alpha1.NodeStateHeld
+						s.records(i, e)
 					}
-					e.Current.Claimed = e.State == v1alpha1.NodeStateHeld
-					s.records(i, e)
+				}
+				all()
+				if c.later != nil {
+					s.rule = c.later
+					s.SetRules(ruleset.NewSet(c.later), s.nodes, now)
+					all()
 				}
 				for i := range n {
 					s.isReady(i)
