@@ -68,23 +68,18 @@ func (e *entry) allows(inService int) int {
 	return e.number
 }
 
-// blocked are cells with waiting nodes that had no room for a use when it was last looked. A change of what blocks them
-// lets them be looked at again. So the limits of many domains cost no more than one.
-type blocked [uses]map[*cell]struct{}
+// blocked are the first waiting nodes of cells that had no room for a use when it was last looked. So the limits of many
+// domains cost no more than one.
+type blocked [uses]*btree.BTreeG[*waiter]
 
-func (b *blocked) add(c *cell, u Use) {
-	if b[u] == nil {
-		b[u] = map[*cell]struct{}{}
+// release lets the node that was unready for longest be looked at again, because there may be room.
+func (b *blocked) release(l *Limit, u Use) bool {
+	if b[u] == nil || b[u].Len() == 0 {
+		return false
 	}
-	b[u][c] = struct{}{}
-}
-
-// free lets the cells be looked at again.
-func (b *blocked) free(l *Limit, u Use) {
-	for c := range b[u] {
-		l.list(c, u, nil)
-	}
-	clear(b[u])
+	w, _ := b[u].DeleteMin()
+	l.offer(w, u, &l.heads)
+	return true
 }
 
 // domain counts the nodes of one domain.
@@ -105,16 +100,17 @@ func (d *domain) held(u Use) int { return d.taken[u] + d.deleted }
 func (d *domain) change(u Use, by int, count *int) {
 	before := d.held(u)
 	*count += by
-	switch after := d.held(u); {
+	after := d.held(u)
+	switch {
 	case before == 0 && after > 0:
 		d.group.open[u]++
-		d.group.blocked.free(d.group.limit, u)
 	case before > 0 && after == 0:
 		d.group.open[u]--
-		d.group.blocked.free(d.group.limit, u)
+	}
+	for (before > 0) != (after > 0) && d.group.blocked.release(d.group.limit, u) {
 	}
 	if by < 0 {
-		d.blocked.free(d.group.limit, u)
+		d.blocked.release(d.group.limit, u)
 	}
 }
 
@@ -122,7 +118,7 @@ func (d *domain) change(u Use, by int, count *int) {
 func (d *domain) serve(by int) {
 	d.inService += by
 	for u := range uses {
-		d.blocked.free(d.group.limit, u)
+		d.blocked.release(d.group.limit, u)
 	}
 }
 
@@ -146,9 +142,10 @@ type cell struct {
 	name    string
 	domains []*domain // one of each group
 	// waiting are the refused nodes, the longest unready first, and of several the first by name; of a use that counts
-	// those that were woken, the others. head is the one of them that has its turn in next, if the cell may have room.
+	// those that were woken, the others. head is the one of them that has its turn, and listed the tree that has it.
 	waiting [uses]*btree.BTreeG[*waiter]
 	head    [uses]*waiter
+	listed  [uses]*btree.BTreeG[*waiter]
 }
 
 // take counts a use of the limits by a node of the cell, or ends it with -1.
@@ -211,7 +208,6 @@ func (l *Limit) sweep() {
 	live := map[*domain]bool{}
 	for name, c := range l.cells {
 		if c != l.base && c.idle() {
-			l.drop(c)
 			delete(l.cells, name)
 			continue
 		}
@@ -227,16 +223,6 @@ func (l *Limit) sweep() {
 		}
 	}
 	l.sweepAt = 2*len(l.cells) + 64
-}
-
-// drop forgets a cell.
-func (l *Limit) drop(c *cell) {
-	for u := range uses {
-		for _, d := range c.domains {
-			delete(d.blocked[u], c)
-			delete(d.group.blocked[u], c)
-		}
-	}
 }
 
 // why says which limit keeps a node of the cell from being used, and in which domain. It returns "" if there is room.

@@ -319,6 +319,19 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// firstOfAll looks at all waiting nodes for the one that was unready for longest and has room.
+func (f *fleet) firstOfAll(u Use) (first *waiter) {
+	for _, c := range f.cells {
+		c.waiting[u].Ascend(func(w *waiter) bool {
+			if e, _ := c.full(u); e == nil && (first == nil || f.order(w, first)) {
+				first = w
+			}
+			return true
+		})
+	}
+	return first
+}
+
 // TestCountsAreThoseOfAllNodes compares the counts after many random changes with a count from the beginning, and
 // checks that no limit is ever exceeded.
 func TestCountsAreThoseOfAllNodes(t *testing.T) {
@@ -349,6 +362,11 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 			}
 		case 5:
 			f.sweep()
+		}
+		for u := range uses {
+			if got, want := f.next(u), f.firstOfAll(u); got != want {
+				t.Fatalf("use %d: the next waiting node is %+v, want %+v", u, got, want)
+			}
 		}
 		fresh := newFleet(t, f.labels, entries...)
 		for j, n := range f.nodes {

@@ -55,10 +55,11 @@ func (l *Limit) remove(u Use, w *waiter) {
 
 // list makes the first waiting node of a cell its head, or the one that follows another node.
 func (l *Limit) list(c *cell, u Use, after *waiter) {
-	if c.head[u] != nil {
-		l.heads[u].Delete(c.head[u])
+	if w := c.head[u]; w != nil {
+		c.listed[u].Delete(w)
+		c.head[u] = nil
+		l.follow(c, u)
 	}
-	c.head[u] = nil
 	if after == nil {
 		c.head[u], _ = c.waiting[u].Min()
 	} else {
@@ -70,12 +71,30 @@ func (l *Limit) list(c *cell, u Use, after *waiter) {
 		})
 	}
 	if c.head[u] != nil {
-		l.heads[u].ReplaceOrInsert(c.head[u])
+		l.offer(c.head[u], u, &l.heads)
 	}
 }
 
-// next returns the node that was unready for longest of the heads that have room for a use, or nil. A cell without room
-// has no head until that may have changed.
+// offer puts the head of a cell into a tree.
+func (l *Limit) offer(w *waiter, u Use, in *blocked) {
+	if in[u] == nil {
+		in[u] = l.tree()
+	}
+	in[u].ReplaceOrInsert(w)
+	w.cell.listed[u] = in[u]
+}
+
+// follow offers the next nodes of the domains of a cell whose head has had its turn.
+func (l *Limit) follow(c *cell, u Use) {
+	for _, d := range c.domains {
+		if e := d.full(u); e == nil || e.MaxDomains != nil {
+			d.blocked.release(l, u)
+		}
+	}
+}
+
+// next returns the node that was unready for longest of the heads that have room for a use, or nil. One without room
+// waits in what blocks it.
 func (l *Limit) next(u Use) *waiter {
 	for {
 		w, ok := l.heads[u].Min()
@@ -87,12 +106,12 @@ func (l *Limit) next(u Use) *waiter {
 			return w
 		}
 		l.heads[u].DeleteMin()
-		w.cell.head[u] = nil
 		if e.MaxDomains != nil {
-			d.group.blocked.add(w.cell, u)
+			l.offer(w, u, &d.group.blocked)
 		} else {
-			d.blocked.add(w.cell, u)
+			l.offer(w, u, &d.blocked)
 		}
+		l.follow(w.cell, u)
 	}
 }
 
