@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -171,6 +172,20 @@ func TestAClaimThatIsRefusedUsesNoRate(t *testing.T) {
 		f.settles(0, Fate{Unwritten: true})
 		if issue(1); ask(0) || ask(1) {
 			t.Error("a claim that may have been made does not use its turn")
+		}
+	}
+}
+
+// TestTimesOfAnotherClockStay reads the times of a leader whose clock was ahead, or is right while this one is behind.
+func TestTimesOfAnotherClockStay(t *testing.T) {
+	for ahead, want := range map[time.Duration]time.Duration{
+		11 * time.Minute: 11 * time.Minute, 24 * time.Hour: ticketLife, // else nothing would be held for a day
+	} {
+		f := newFleet(t, racks("a"), rateOf(1, 600))
+		f.asks(0)
+		o := f.Order(&v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start.Add(ahead))}}, f.now)
+		if got := o.Status.Claims; o.Claims != 0 || len(got) != 1 || !got[0].Time.Equal(start.Add(want)) {
+			t.Errorf("%s ahead: ordered %d, times %v", ahead, o.Claims, got)
 		}
 	}
 }
