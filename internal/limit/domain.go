@@ -68,8 +68,8 @@ func (e *entry) allows(inService int) int {
 	return e.number
 }
 
-// blocked are the first waiting nodes of cells that had no room for a use when it was last looked. So the limits of many
-// domains cost no more than one.
+// blocked are the first waiting nodes of cells that had no room for a use when it was last looked. So the limits of
+// many domains cost no more than one.
 type blocked [uses]*btree.BTreeG[*waiter]
 
 // release lets the node that was unready for longest be looked at again, because there may be room.

@@ -33,8 +33,8 @@ type Limit struct {
 	all     *domain // of all nodes
 	places  []*cell // of nodes, by their numbers; nil beyond the end, and for a node that is not counted
 	lines   [kinds]line
-	// heads has the first waiting nodes of cells that may have room for a use. Of those that a domain has blocked, while it
-	// has room, it has the one that was unready for longest.
+	// heads has the first waiting nodes of cells that may have room for a use. Of those that a domain has blocked, it has
+	// the one that was unready for longest, if the domain has room.
 	heads blocked
 	trees *btree.FreeListG[*waiter]
 	// changed says that there may be room for waiting nodes since the last Wake.
