@@ -70,9 +70,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "pass":
 		w.advance(w.now.Add(time.Duration(s.N) * time.Second))
 		w.told = w.server.Version()
-	case "live":
-		w.live(time.Duration(s.N) * time.Second)
-	case "link", "kept":
+	case "link", "kept", "live":
 		w.doLink(s)
 	case "calm":
 		w.calm()

@@ -88,8 +88,7 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 		},
 		func(spec map[string]any) bool {
 			timeout, _ := spec["timeout"].(map[string]any)
-			return (spec["taint"] != nil || timeout["action"] != "Replace") &&
-				(timeout == nil || timeout["seconds"] != nil || timeout["appearSeconds"] != nil)
+			return spec["taint"] != nil || timeout["action"] != "Replace"
 		},
 		func(spec map[string]any) bool {
 			taint, _ := spec["taint"].(map[string]any)
@@ -98,7 +97,7 @@ func admitRule(r *api.Request, before, after metav1.Object) error {
 				(spec["maxUnavailable"] != nil || spec["limits"] != nil) && taint["effect"] != "NoExecute"
 		},
 		func(spec map[string]any) bool { return spec["maxUnavailable"] == nil || spec["limits"] == nil },
-		keepsValidly,
+		keepsValidly, endsValidly,
 	} {
 		if !ok(specOf(after)) && (before == nil || ok(specOf(before))) {
 			return apierrors.NewInvalid(schema.GroupKind{Kind: "NodeReadinessRule"}, r.Name, nil)

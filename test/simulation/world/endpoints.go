@@ -19,9 +19,11 @@ import (
 // node lost.
 const renewEvery, grace = 10 * time.Second, 40 * time.Second
 
-// doLink cuts or repairs the link of a node, or deletes the object of the kept endpoints.
+// doLink cuts or repairs the link of a node, deletes the object of the kept endpoints, or lets time pass.
 func (w *World) doLink(s *script.Step) {
 	switch {
+	case s.Do == "live":
+		w.live(time.Duration(s.N) * time.Second)
 	case s.Do == "kept.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.KeptEndpoints, Name: listName})
 		w.Model.Disturbed()
@@ -185,6 +187,12 @@ func (w *World) disturbs(do string) {
 	if w.script.Endpoints {
 		w.Model.Disturbed()
 	}
+}
+
+// endsValidly reports whether a rule's spec says when it times out, if it does.
+func endsValidly(spec map[string]any) bool {
+	timeout, limited := spec["timeout"].(map[string]any)
+	return !limited || timeout["seconds"] != nil || timeout["appearSeconds"] != nil
 }
 
 // keepsValidly reports whether a rule's spec is one that may keep endpoints, if it does.
