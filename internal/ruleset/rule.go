@@ -299,9 +299,17 @@ func ReportedNotInForce(obj *v1alpha1.NodeReadinessRule) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == obj.Generation
 }
 
-// ReportedInForce reports whether the status of a rule says that the rule, as it is now, is in force.
+// ReportedInForce reports whether the status of a rule says that the rule, as it is now or was when it was deleted, is
+// in force.
 func ReportedInForce(obj *v1alpha1.NodeReadinessRule) bool {
-	return obj.Status.InForce != nil && obj.Status.ObservedGeneration == obj.Generation
+	last := obj.Status.ObservedGeneration
+	return obj.Status.InForce != nil &&
+		(last == obj.Generation || !obj.DeletionTimestamp.IsZero() && last == obj.Generation-1)
+}
+
+// SameTaint reports whether a rule has a taint, and another one, which may be nil, has the same key and effect.
+func (r *Rule) SameTaint(other *Rule) bool {
+	return other != nil && r.Taint != nil && other.Taint != nil && r.Taint.MatchTaint(other.Taint)
 }
 
 // Matches reports whether the rule selects a node with these labels.

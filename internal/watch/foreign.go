@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -61,8 +62,10 @@ type Foreign struct {
 	Rules     *Rules
 
 	known map[string]foreignRule // by name
-	// missing is how many looks in a row found no CRD, and failed how many failed.
+	// missing is how many looks in a row found no CRD, and failed how many failed. Looks on request do not count: many may
+	// come at once. failing is true after so many have failed that no change waits for another one.
 	missing, failed int
+	failing         atomic.Bool
 	// asks are requests to look again, and waiting those that the next look answers. ended is closed when Start ends.
 	asks    chan chan struct{}
 	waiting []chan struct{}
@@ -88,6 +91,9 @@ func (f *Foreign) Setup() {
 
 // lookAgain waits for a look that begins now. If that fails, or takes too long, the last rules that were read count.
 func (f *Foreign) lookAgain() {
+	if f.failing.Load() {
+		return
+	}
 	done, timer := make(chan struct{}), time.NewTimer(lookTimeout)
 	defer timer.Stop()
 	select {
@@ -139,9 +145,13 @@ func (*Foreign) NeedLeaderElection() bool { return false }
 // look is requested.
 func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	resource, version, err := f.look(ctx)
-	if f.failed++; err == nil {
+	switch {
+	case err == nil:
 		f.failed = 0
+	case len(f.waiting) == 0:
+		f.failed++
 	}
+	f.failing.Store(f.failed >= looks)
 	othersRead.Set(map[bool]float64{true: 1}[err == nil])
 	if f.failed >= looks {
 		f.Rules.assumeForeign()
@@ -204,7 +214,10 @@ func (f *Foreign) look(ctx context.Context) (*schema.GroupVersionResource, strin
 	}
 	if resource == nil {
 		// An API server that has just started, or was told of a change of the CRD later than another one, does not serve it.
-		if f.missing++; len(f.known) > 0 && f.missing < looks {
+		if len(f.waiting) == 0 {
+			f.missing++
+		}
+		if len(f.known) > 0 && f.missing < looks {
 			return nil, "", errNoCRD
 		}
 		f.known = nil

@@ -6,12 +6,14 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -257,6 +259,7 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 	f.Rules.put(rule("foreign", 1).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse).Obj())
 	f.Rules.put(reported(rule("edited", 2), 1).Obj())
 	f.Rules.put(rule("untainted", 1).Untainted().Health("rules").Obj())
+	f.Rules.put(reported(rule("deleted", 2), 1).Deleted(now).Obj())
 	api.status = http.StatusInternalServerError
 	for range looks - 1 {
 		if _, err := f.follow(t.Context()); err == nil || f.Rules.HasSynced() {
@@ -281,12 +284,26 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 		t.Errorf("not synced: %v", err)
 	}
 	want := map[string]string{"inforce": "Enforced", "sametaint": "Enforced", "foreign": "Frozen", "edited": "Frozen",
-		"untainted": "Enforced"}
+		"untainted": "Enforced", "deleted": "Deleting"}
 	is(want)
-	f.Rules.lookAgain = nil
+	began := time.Now()
 	f.Rules.put(rule("new", 1).Obj())
+	if took := time.Since(began); took > lookTimeout/2 {
+		t.Errorf("a change waited %s for a look that fails", took)
+	}
 	want["new"] = "Frozen"
 	is(want)
+	f.Rules.put(reported(rule("inforce", 2), 1).DryRun(true).Obj())
+	dry := rule("inforce", 2).DryRun(true).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse)
+	dry.Status.ObservedGeneration, dry.Status.Conditions[0].ObservedGeneration = 2, 2
+	f.Rules.put(dry.Obj())
+	want["inforce"] = "DryRun"
+	is(want)
+	for _, name := range []string{"inforce", "deleted"} {
+		if f.Rules.Set().Foreign().Has(f.Rules.Set().Named(name).Taint) {
+			t.Errorf("the taints of rule %s, which was in force, stay on nodes", name)
+		}
+	}
 	f.Rules.put(reported(rule("edited", 2), 2).Obj()) // by a leader that has read them
 	want["edited"] = "Enforced"
 	is(want)
@@ -296,4 +313,20 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 	}
 	want["new"] = "Enforced"
 	is(want)
+}
+
+// TestLooksOnRequest: many changes of rules at once do not make rules count as gone that an API server does not serve.
+func TestLooksOnRequest(t *testing.T) {
+	api, f := newForeign(t)
+	api.status, api.versions, api.listed = http.StatusOK, []string{"v2"}, []string{"net"}
+	if _, err := f.follow(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	api.versions = nil
+	for range looks + 1 {
+		f.waiting = append(f.waiting, make(chan struct{}))
+		if _, err := f.follow(t.Context()); !errors.Is(err, errNoCRD) {
+			t.Errorf("got %v, want %v", err, errNoCRD)
+		}
+	}
 }

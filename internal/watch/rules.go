@@ -45,7 +45,7 @@ type Rules struct {
 	foreign ruleset.Foreign
 	unread  atomic.Bool
 	// assumed says that they could not be read since the start, so that foreign are the taints of all rules but those in
-	// inForce, whose status says that they are in force.
+	// inForce, whose status says that they are in force, or said so when they had the same taint.
 	assumed bool
 	inForce map[types.UID]bool
 	// lookAgain reads another controller's rules again. It is nil if they are not read.
@@ -243,7 +243,8 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	refused := ruleset.ReportedNotInForce(rule)
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
-	inForce := ruleset.ReportedInForce(rule)
+	inForce := ruleset.ReportedInForce(rule) ||
+		r.inForce[rule.UID] && after.SameTaint(before) && (!refused || after.Mode != ruleset.Enforced)
 	trust := r.assumed && r.inForce[rule.UID] != inForce
 	r.inForce[rule.UID] = inForce
 	if !trust && before != nil && before.Equivalent(after) { // only its status has changed
