@@ -5,12 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,7 +39,9 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 		compiled = append(compiled, rule)
 	}
 	set, count := ruleset.NewSet(compiled...), 0
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	lags := wait.Backoff{Duration: 200 * time.Millisecond, Steps: int(establishLimit / (200 * time.Millisecond))}
+	again := func(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errEarlierCRD) }
+	err := retry.OnError(lags, again, func() error {
 		stored := &admissionv1alpha1.AdmissionRules{}
 		err := c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored)
 		missing := apierrors.IsNotFound(err)
@@ -46,17 +50,40 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 		}
 		object, _ := set.ForAdmission(stored)
 		count = len(ruleset.List(object))
-		switch {
-		case missing:
-			return c.Create(ctx, object)
-		case !equality.Semantic.DeepEqual(stored, object):
-			return c.Update(ctx, object)
+		if !missing && equality.Semantic.DeepEqual(stored, object) {
+			return nil
 		}
-		return nil
+		return seed(ctx, c, object, missing)
 	})
 	if err != nil {
 		return fmt.Errorf("writing the rules for admission: %w", err)
 	}
 	_, err = fmt.Fprintf(out, "admissionrules.nodegate.io/%s has %d rules\n", admissionv1alpha1.Name, count)
 	return err
+}
+
+// errEarlierCRD: an API server drops new fields for a moment after the CRD was replaced, which was established before.
+var errEarlierCRD = errors.New("the API server still serves the earlier CRD")
+
+// seed writes the object, and returns an error if the API server has dropped a part of it. What a leader has written
+// since then stays.
+func seed(ctx context.Context, c client.Client, object *admissionv1alpha1.AdmissionRules, missing bool) error {
+	written, stored := object.DeepCopy(), &admissionv1alpha1.AdmissionRules{}
+	var err error
+	if missing {
+		err = c.Create(ctx, written)
+	} else {
+		err = c.Update(ctx, written)
+	}
+	if err == nil {
+		err = c.Get(ctx, client.ObjectKeyFromObject(written), stored)
+	}
+	if err != nil || stored.ResourceVersion != written.ResourceVersion {
+		return err
+	}
+	stored.TypeMeta, stored.ObjectMeta = object.TypeMeta, object.ObjectMeta
+	if !equality.Semantic.DeepEqual(stored, object) {
+		return errEarlierCRD
+	}
+	return nil
 }

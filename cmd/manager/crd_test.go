@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -218,11 +219,19 @@ func fills(t *testing.T, server *cluster.Cluster) {
 	meta.SetStatusCondition(&frozen.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady,
 		Status: metav1.ConditionFalse, Reason: "Invalid", ObservedGeneration: frozen.Generation})
 	cluster.Must(t, server.Client.Status().Update(t.Context(), frozen))
+	earlier := true // the first write is by the CRD of an earlier version, which has no groups
+	api := interceptor.NewClient(server.Client, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if object, is := o.(*admissionv1alpha1.AdmissionRules); is && earlier {
+				earlier, object.Groups = false, nil
+			}
+			return c.Create(ctx, o, opts...)
+		}})
 	for _, want := range [][]string{{"acts"}, {"acts"}, nil} {
 		if want == nil {
 			cluster.Must(t, server.Client.Delete(t.Context(), rules["acts"]))
 		}
-		cluster.Must(t, seedAdmissionRules(t.Context(), server.Client, io.Discard))
+		cluster.Must(t, seedAdmissionRules(t.Context(), api, io.Discard))
 		object := &admissionv1alpha1.AdmissionRules{}
 		cluster.Must(t, server.Client.Get(t.Context(), client.ObjectKey{Name: admissionv1alpha1.Name}, object))
 		var got []string
