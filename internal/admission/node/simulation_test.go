@@ -50,7 +50,11 @@ func simulate(ctx context.Context, old, sent *corev1.Node, kubelet bool) *corev1
 	if kubelet {
 		user = authenticationv1.UserInfo{Username: "system:node:" + sent.Name, Groups: []string{"system:nodes"}}
 	}
+	var before runtime.Object
+	if old != nil {
+		before = old
+	}
 	out := sent.DeepCopy()
-	Expect(simulated.Admit(s, s.Version(), user, old, out)).To(Succeed())
+	Expect(simulated.Admit(s, s.Version(), user, "", before, out)).To(Succeed())
 	return out
 }
