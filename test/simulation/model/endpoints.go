@@ -114,16 +114,29 @@ func (m *Model) restEndpoints(v *View) {
 	}
 }
 
+// Decided notes which nodes are in an outage, at a moment at which the leader has done all that it has to do.
+func (m *Model) Decided(v *View) {
+	for n := range each[node](v.Nodes) {
+		if lost := n.lostAt(); m.kept.longest > 0 && !lost.IsZero() && v.Jumped.IsZero() {
+			m.decided(n, lost, v)
+		}
+	}
+}
+
+func (m *Model) decided(n *node, lost time.Time, v *View) {
+	if outage := m.inOutage(n, lost, v); outage != nil {
+		m.Fields["an outage"] = true
+		l := m.link(n.Metadata.Name)
+		l.kept, l.keptUntil = lost, lost.Add(outage.Spec.endpointsHold())
+	}
+}
+
 // keptPods judges the pods of a lost node.
 func (m *Model) keptPods(n *node, lost time.Time, v *View) {
-	single, outage := m.alone(n, lost, v), m.inOutage(n, lost, v)
-	l := m.link(n.Metadata.Name)
+	m.decided(n, lost, v)
+	l, single := m.link(n.Metadata.Name), m.alone(n, lost, v)
 	if single {
 		l.ended = lost
-	}
-	if outage != nil {
-		m.Fields["an outage"] = true
-		l.kept, l.keptUntil = lost, lost.Add(outage.Spec.endpointsHold())
 	}
 	for _, d := range v.Running {
 		p := read[pod](d)

@@ -18,6 +18,8 @@ func init() {
 			now = k.ServerTime()
 		}
 `, "single"},
+		{"a node leaves an outage by an old cache", `case !lost && !wasLost(stored, node.Name):`,
+			`case !lost && (MUTANT || !wasLost(stored, node.Name)):`, "lasts"},
 		{"nodes that were lost before count as silent",
 			`if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.guards(node) {`,
 			`if !leased || !MUTANT && (before == EndpointsEnded || before == EndpointsMarked) || !p.guards(node) {`, "single"},

@@ -75,6 +75,20 @@ func (g *generator) deaths(nodes []int) {
 	}
 }
 
+// successor lets one replica decide about nodes that are lost, and another one lead that has not heard of them.
+func (g *generator) successor(r int) {
+	g.add(Step{Do: "settle", Replica: r}, Step{Do: "handover", Replica: 1 - r})
+	for handler := range 3 {
+		g.add(Step{Do: "notify", Replica: 1 - r, Of: "nodes", Rule: handler, N: -1})
+	}
+	for range 12 {
+		g.add(Step{Do: "work", Replica: 1 - r})
+	}
+	for range 6 {
+		g.add(Step{Do: "answer", Replica: 1 - r, Of: "answered"})
+	}
+}
+
 // decision lets the operator decide about nodes that are lost. Its writes may meet faults.
 func (g *generator) decision() {
 	if r := g.replica(); g.IntN(2) == 0 {
@@ -105,7 +119,11 @@ func (g *generator) outage(r, hold int) {
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "up", Replica: r})
 	}
-	g.decision()
+	if g.script.Replicas > 1 && g.IntN(3) == 0 {
+		g.successor(g.replica())
+	} else {
+		g.decision()
+	}
 	switch back := nodes[:g.IntN(len(nodes))]; g.IntN(6) {
 	case 0:
 		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},

@@ -62,7 +62,9 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "begin":
 		begin(r)
 	case "settle":
-		w.settle(r)
+		if w.settle(r); r == w.leader() && r.Idle() && !r.Retries() && w.readable() {
+			w.Model.Decided(w.by(r))
+		}
 	case "brink":
 		w.brink(r, s.Of)
 	case "land":
