@@ -122,10 +122,10 @@ var mutants = []mutant{
 	{"a timeout that has passed stays so if the rule is edited",
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},
-	{"any number of published conditions becomes False", `func (l *Limit) why(c *cell, u Use) string {
-`, `func (l *Limit) why(c *cell, u Use) string {
-	if MUTANT && u == Marks {
-		return ""
+	{"any number of published conditions becomes False", `func (d *domain) full(u Use) *entry {
+`, `func (d *domain) full(u Use) *entry {
+	if MUTANT && u%kinds == Marks {
+		return nil
 	}
 `, "marked"},
 	{"a published condition is written over another one", `"resourceVersion": node.ResourceVersion}`,
