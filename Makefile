@@ -83,10 +83,14 @@ WITH_ASSETS = dir="$$(hack/assets.sh $(if $(K8S),-kubernetes=$(K8S)))" && KUBEBU
 WITH_COMMANDS = echo "... building the commands" && $(GO) build $(SHIPPED) -o bin/test/ ./cmd/... && \
 	export NODEGATE_BIN="$(CURDIR)/bin/test" &&
 
+# The manager's commands act in the cluster of $(KUBECTL), which may have an option --context or --kubeconfig.
+MANAGER = config="$$(mktemp)" && trap 'rm -f "$$config"' EXIT && \
+	$(KUBECTL) config view --raw --minify --flatten >"$$config" && KUBECONFIG="$$config" $(GO) run ./cmd/manager
+
 # Rules have a finalizer: they go first, while the operator is there to take their taints off the nodes, and their
 # completion markers. The command refuses rules that may be another controller's, unless the group is given.
 GIVEN_GROUP = $(if $(filter-out file,$(origin API_GROUP))$(filter rules.nodegate.io,$(API_GROUP)),--api-group=$(API_GROUP))
-DELETE_RULES = $(GO) run ./cmd/manager delete-rules --all --timeout=$(CLEANUP_TIMEOUT) $(GIVEN_GROUP)
+DELETE_RULES = @$(MANAGER) delete-rules --all --timeout=$(CLEANUP_TIMEOUT) $(GIVEN_GROUP)
 
 .PHONY: all
 all: build
@@ -289,7 +293,7 @@ release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, ch
 
 .PHONY: install
 install: ## Install the CRDs into the current cluster, or bring them to this version.
-	$(GO) run ./cmd/manager apply-crd --api-group=$(API_GROUP)
+	@$(MANAGER) apply-crd --api-group=$(API_GROUP)
 
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRDs from the current cluster.

@@ -56,8 +56,10 @@ func (c *checkout) make(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = c.dir
 	cmd.Env = os.Environ()
 	if c.cluster != nil {
-		cmd.Args = append(cmd.Args, "KUBECTL="+filepath.Join(c.cluster.Assets(), "kubectl"))
-		cmd.Env = append(cmd.Env, "KUBECONFIG="+c.cluster.Kubeconfig())
+		// All commands act in the cluster of kubectl's options, and not in the current one.
+		cmd.Args = append(cmd.Args, "KUBECTL="+filepath.Join(c.cluster.Assets(), "kubectl")+" --kubeconfig="+
+			c.cluster.Kubeconfig())
+		cmd.Env = append(cmd.Env, "KUBECONFIG="+filepath.Join(c.dir, "another-cluster"))
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
