@@ -34,6 +34,8 @@ var unmeasured = []struct{ path, why, test string }{
 	{"watch/admissionclient.go", "watches with a real client", "internal/admission/node/suite_test.go"},
 	{"controller/admissionrules/start.go", "runs in real time", "internal/admission/node/suite_test.go"},
 	{"watch/restored.go", "reads versions of a real server", "internal/watch/restored_test.go"},
+	{"watch/foreign.go", "a watch of a real connection", "internal/watch/foreign_test.go"},
+	{"ruleset/foreign.go", "another controller, which has stories of its own", "internal/taints/beside_test.go"},
 	{"sources/informers.go", "client-go's informers", "internal/sources/informers_test.go"},
 	{"sources/podstore.go", "a store of client-go's reflectors", "internal/sources/podstore_test.go"},
 	{"sources/snapshot.go", "reads evidence for the plugin", "internal/sources/sources_test.go"},
