@@ -14,7 +14,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -383,46 +382,6 @@ func (k *Keeper) write(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 	return object, err
 }
 
-// leases reads the leases of all nodes at most once.
-type leases struct {
-	read   func() (map[string]guard.Lease, error)
-	looked bool
-	nodes  map[string]guard.Lease
-}
-
-func (l *leases) get(out *error) map[string]guard.Lease {
-	if !l.looked {
-		var err error
-		l.looked = true
-		if l.nodes, err = l.read(); err != nil {
-			*out = errors.Join(*out, err)
-		}
-	}
-	return l.nodes
-}
-
-// leases returns what the leases of nodes say at a time, when that is needed: a watch of all leases would bring a
-// thousand changes in a second from ten thousand nodes.
-func (k *Keeper) leases(ctx context.Context, now time.Time) *leases {
-	return &leases{read: func() (map[string]guard.Lease, error) {
-		list, err := k.listLeases(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out := make(map[string]guard.Lease, len(list.Items))
-		for i := range list.Items {
-			out[list.Items[i].Name] = says(&list.Items[i], now)
-		}
-		return out, nil
-	}}
-}
-
-func (k *Keeper) listLeases(ctx context.Context, opts ...client.ListOption) (*coordinationv1.LeaseList, error) {
-	list := &coordinationv1.LeaseList{}
-	err := k.Live.List(ctx, list, append(opts, client.InNamespace(corev1.NamespaceNodeLease))...)
-	return list, k.failed(leasing, "", "listing the leases of nodes", err)
-}
-
 // failed returns an error, and remembers the problem if the error may last, as a missing permission does.
 func (k *Keeper) failed(what string, rule types.UID, doing string, err error) error {
 	switch {
@@ -434,29 +393,4 @@ func (k *Keeper) failed(what string, rule types.UID, doing string, err error) er
 		k.setProblem(what, rule, doing+": "+first)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of
-// the last write counts, if it is there, since the time in the lease is by the node's clock.
-func says(lease *coordinationv1.Lease, now time.Time) guard.Lease {
-	var renewed time.Time
-	for _, m := range lease.ManagedFields {
-		if m.Time != nil && m.Time.After(renewed) {
-			renewed = m.Time.Time
-		}
-	}
-	if at := lease.Spec.RenewTime; renewed.IsZero() && at != nil {
-		renewed = at.Time
-	}
-	valid := defaultLease
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
-		valid = time.Duration(*seconds) * time.Second
-	}
-	switch age := now.Sub(renewed); {
-	case age > valid:
-		return guard.LeaseExpired
-	case age > valid*3/4:
-		return guard.LeaseSilent
-	}
-	return guard.LeaseRenewed
 }
