@@ -190,7 +190,7 @@ func (b *bench) reset(ctx context.Context) error {
 	if n := b.watch.stained(); n > 0 {
 		return fmt.Errorf("%d nodes have taints or records before the first phase", n)
 	}
-	return b.compact(ctx)
+	return b.cluster.Compact(ctx)
 }
 
 // sleep reports false when the context has ended first.

@@ -98,6 +98,9 @@ func start(ctx context.Context) (err error) {
 			}
 			for _, now := range setups {
 				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, o.rounds, now)
+				if err := s.cluster.Compact(ctx); err != nil {
+					return err
+				}
 				if err := s.measure(ctx, now, part.kinds, o, all); err != nil {
 					return fmt.Errorf("%s, round %d: %w", now, round+1, err)
 				}
@@ -182,6 +185,9 @@ func (s *scene) send(ctx context.Context, k kind, o *options, out *series) error
 	if err := each(k.prepare, false); err != nil {
 		return fmt.Errorf("preparing: %w", err)
 	}
+	if err := s.collect(ctx); err != nil {
+		return err
+	}
 	before, err := measure.CPU(s.cluster.APIServer.PID())
 	if err != nil {
 		return err
@@ -200,6 +206,12 @@ func (s *scene) send(ctx context.Context, k kind, o *options, out *series) error
 		return fmt.Errorf("cleaning up: %w", err)
 	}
 	return nil
+}
+
+// collect makes the API server collect its garbage, so that each measurement begins with as little: a collection costs
+// as much CPU as a hundred requests. The API server serves Go's profiles, and the one of the heap asks for a collection.
+func (s *scene) collect(ctx context.Context) error {
+	return s.cluster.Clientset.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

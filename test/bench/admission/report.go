@@ -61,8 +61,9 @@ func targets(all results) []measure.Target {
 			continue
 		}
 		ratio := measure.RatioOf(is.cpu, floor.cpu)
+		reached, undecided := ratio.Compare(t.most)
 		out = append(out, measure.Target{Title: fmt.Sprintf("%s, at most %g x", t.title, t.most), Detail: ratio.String(),
-			Reached: ratio.Median > 0 && ratio.Median <= t.most, Undecided: ratio.Low <= t.most && ratio.Median > t.most})
+			Reached: reached, Undecided: undecided})
 	}
 	return out
 }

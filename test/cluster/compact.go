@@ -1,7 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package cluster
 
 import (
 	"bytes"
@@ -16,16 +16,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// compact makes etcd forget the history of all objects, so that each contestant starts with as little of it, and the
-// disk does not fill up. It speaks to etcd's own HTTP API (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
-func (b *bench) compact(ctx context.Context) error {
-	list, err := b.admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
+// Compact makes etcd forget the history of all objects, so that its database does not fill up, and each contestant of
+// a bench starts with as little history. It speaks to etcd's own HTTP API (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+func (c *Cluster) Compact(ctx context.Context) error {
+	list, err := c.Clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return fmt.Errorf("asking for the present revision: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	socket := filepath.Join(b.cluster.Dir(), "etcd:0")
+	socket := filepath.Join(c.Dir(), etcdSocket)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}
