@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	// heartbeatsPerSecond are those of all nodes, and steadyFor is for how long they come.
+	// heartbeatsPerSecond are those of all nodes, for up to 15,000, and steadyFor is for how long they come.
 	heartbeatsPerSecond, steadyFor = 50, 20 * time.Second
-	// changeEvery is how often one node's evidence changes among them.
-	changeEvery = 100 * time.Millisecond
+	// reportEvery is how often a kubelet reports while nothing changes, in seconds: more nodes send more heartbeats.
+	reportEvery = 300
+	// changeEvery is how often one node's evidence changes among them, a thousand times.
+	changeEvery, changesFor = 100 * time.Millisecond, 100 * time.Second
 )
 
 // runSynthetic measures the operator, and the floors where they can do the same, against a synthetic server.
@@ -181,11 +183,14 @@ func (l *lab) steady(ctx context.Context, changes bool) error {
 	// The bench's own garbage collections, of all its nodes, would take the cores and count as the operator's delays.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	l.expect(-1)
-	heartbeat, change := time.NewTicker(time.Second/heartbeatsPerSecond), time.NewTicker(changeEvery)
+	heartbeat, change := time.NewTicker(time.Second/time.Duration(l.heartbeats())), time.NewTicker(changeEvery)
 	defer heartbeat.Stop()
 	defer change.Stop()
-	turned := 0
-	for end := time.Now().Add(steadyFor); time.Now().Before(end) && ctx.Err() == nil; {
+	turned, long := 0, steadyFor
+	if changes {
+		long = changesFor
+	}
+	for end := time.Now().Add(long); time.Now().Before(end) && ctx.Err() == nil; {
 		select {
 		case <-heartbeat.C:
 			l.beat(int(time.Now().UnixNano()) % l.nodes)
@@ -212,6 +217,9 @@ func (l *lab) steady(ctx context.Context, changes bool) error {
 	l.mu.Unlock()
 	return err
 }
+
+// heartbeats are how many arrive in a second.
+func (l *lab) heartbeats() int { return max(heartbeatsPerSecond, l.nodes/reportEvery) }
 
 // expectOne makes the next node that has a number of taints count.
 func (l *lab) expectOne(taints int) {

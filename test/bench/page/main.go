@@ -32,7 +32,7 @@ var charts = []chart{
 	{"performance-memory.svg", "Most memory of the operator", "MiB", func(l *measure.Line) (float64, bool) {
 		return l.PeakMiB, strings.HasPrefix(l.Phase, "operator: ")
 	}},
-	{"performance-p99.svg", "From a changed condition to the node's patch, p99, with 50 heartbeats a second", "ms",
+	{"performance-p99.svg", "From a changed condition to the node's patch, p99, among heartbeats", "ms",
 		func(l *measure.Line) (float64, bool) {
 			return l.P99 * 1000, strings.HasPrefix(l.Phase, "operator: heartbeats, and")
 		}},

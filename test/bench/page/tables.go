@@ -39,7 +39,7 @@ func fill(page string, runs []*measure.Run) (string, error) {
 func sizes(runs []*measure.Run) string {
 	b := &strings.Builder{}
 	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node becomes ready: p50, p99 | " +
-		"All become ready: wall time, CPU | Requests for that | Restart: first patch | CPU with 50 heartbeats a second | " +
+		"All become ready: wall time, CPU | Requests for that | Restart: first patch | CPU with heartbeats | " +
 		"Commit |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
 		if run.Evidence != "" {
