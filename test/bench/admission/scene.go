@@ -99,7 +99,8 @@ type scene struct {
 func setUp(ctx context.Context) (_ *scene, err error) {
 	s := &scene{}
 	s.rules.Store(&[]ruleset.AdmissionRule{})
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, Log: os.Stderr}); err != nil {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, Log: os.Stderr,
+		APIServerArgs: []string{"--profiling"}}); err != nil {
 		return nil, err
 	}
 	defer func() {
