@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime/metrics"
@@ -17,6 +18,8 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
 	webhooks "github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -111,5 +114,34 @@ func TestHostileReviews(t *testing.T) {
 				t.Errorf("30 reviews took %d MiB", (peak-before)>>20)
 			}
 		})
+	}
+}
+
+// TestOversized: no spec is compiled that has a longer list than the schema allows.
+func TestOversized(t *testing.T) {
+	definition, err := crd.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := 0
+	for name, list := range definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+		if list.Type != "array" {
+			continue
+		}
+		lists++
+		item := map[bool]string{true: `"",`, false: `{},`}[list.Items.Schema.Type == "string"]
+		for more, refused := range []bool{false, true} {
+			spec := v1alpha1.NodeReadinessRuleSpec{}
+			items := strings.TrimSuffix(strings.Repeat(item, int(*list.MaxItems)+more), ",")
+			if err := json.Unmarshal(fmt.Appendf(nil, `{%q:[%s]}`, name, items), &spec); err != nil {
+				t.Fatal(err)
+			}
+			if message := oversized(&spec); (message != "") != refused {
+				t.Errorf("%s, with at most %d entries and %d more: %q", name, *list.MaxItems, more, message)
+			}
+		}
+	}
+	if lists == 0 {
+		t.Error("the schema has no lists")
 	}
 }

@@ -103,6 +103,7 @@ func oversized(spec *v1alpha1.NodeReadinessRuleSpec) string {
 		{"nodeSelector.matchExpressions", len(spec.NodeSelector.MatchExpressions), 64},
 		{"conditions", len(spec.Conditions), 32}, {"requirements", len(spec.Requirements), 30},
 		{"probes", len(spec.Probes), 16}, {"health.checks", health, 32}, {"rearmOn", len(spec.RearmOn), 4},
+		{"limits", len(spec.Limits), 8},
 	} {
 		if list.items > list.max {
 			return fmt.Sprintf("spec.%s has %d entries, and at most %d are allowed", list.name, list.items, list.max)
