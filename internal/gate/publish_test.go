@@ -127,6 +127,21 @@ func TestPublishedCondition(t *testing.T) {
 	}
 }
 
+// TestAPublishedConditionAsksTheLimits: for the node's failure domains, and with the time since which it is not ready.
+func TestAPublishedConditionAsksTheLimits(t *testing.T) {
+	since := now.Add(-time.Hour)
+	in := input(aged().Label("rack", "a").Condition("A", isFalse, since).Obj(), publishing("r").LimitPer("rack", "1"))
+	want := limit.Request{Use: limit.Marks, Since: since, Domains: "rack=a"}
+	var got limit.Request
+	in.MayMark = func(_ *ruleset.Rule, ask limit.Request) string {
+		got = ask
+		return ""
+	}
+	if DecideNode(in); got != want {
+		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
 // TestOverridesDoNotChangeThePublishedCondition compares each node with itself under both overrides.
 func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 	for name, n := range map[string]func() *build.NodeWrapper{
