@@ -34,7 +34,7 @@ const (
 	// looks is how many looks in a row must find no CRD before rules that were there count as gone, and how many must
 	// fail before Nodegate acts without having read the rules.
 	looks = 3
-	// lookTimeout is how long one look may take.
+	// lookTimeout is how long one look may take, and the start of a watch, and reading the rule of one event.
 	lookTimeout = 10 * time.Second
 )
 
@@ -63,7 +63,7 @@ type Foreign struct {
 
 	known map[string]foreignRule // by name
 	// missing is how many looks in a row found no CRD, and failed how many failed. Looks on request do not count: many may
-	// come at once. failing is true after so many have failed that no change waits for another one.
+	// come at once. One that timed out counts. failing is true after so many have failed that no change waits for another one.
 	missing, failed int
 	failing         atomic.Bool
 	// asks are requests to look again, and waiting those that the next look answers. ended is closed when Start ends.
@@ -144,13 +144,15 @@ func (*Foreign) NeedLeaderElection() bool { return false }
 // follow reads the other controller's rules, if it has any, and follows their changes until the watch ends or another
 // look is requested.
 func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
-	resource, version, err := f.look(ctx)
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	resource, version, err := f.look(looking)
 	switch {
 	case err == nil:
 		f.failed = 0
-	case len(f.waiting) == 0:
+	case len(f.waiting) == 0 || looking.Err() != nil:
 		f.failed++
 	}
+	cancel()
 	f.failing.Store(f.failed >= looks)
 	othersRead.Set(map[bool]float64{true: 1}[err == nil])
 	if f.failed >= looks {
@@ -163,7 +165,11 @@ func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	if err != nil || resource == nil {
 		return false, err
 	}
-	stream, err := f.Metadata.Resource(*resource).Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	starting := time.AfterFunc(lookTimeout, stop)
+	stream, err := f.Metadata.Resource(*resource).Watch(watching, metav1.ListOptions{ResourceVersion: version})
+	starting.Stop()
 	if err != nil {
 		return false, fmt.Errorf("watching rules: %w", err)
 	}
@@ -195,7 +201,9 @@ func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResourc
 	case event.Type == watch.Deleted:
 		delete(f.known, rule.Name)
 	default:
-		if err := f.read(ctx, resource, rule); err != nil {
+		reading, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		if err := f.read(reading, resource, rule); err != nil {
 			return err
 		}
 	}
@@ -206,8 +214,6 @@ func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResourc
 // look reads the other controller's rules. It returns the resource and the version from which to watch, or nil if their
 // CRD is missing.
 func (f *Foreign) look(ctx context.Context) (*schema.GroupVersionResource, string, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
 	resource, err := f.find(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("finding their version: %w", err)

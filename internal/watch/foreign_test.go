@@ -9,10 +9,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +46,8 @@ type theirAPI struct {
 	read   int // how many specs were read
 	// noList makes lists of rules fail.
 	noList bool
+	// hangs selects requests that are never answered.
+	hangs func(*url.URL) bool
 }
 
 // theirRule returns the metadata of a rule, and its spec.
@@ -55,6 +59,20 @@ func theirRule(key, generation string) object {
 
 func partial(of object) object {
 	return object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": of["metadata"]}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *theirAPI) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.mu.Lock()
+	hangs := a.hangs != nil && a.hangs(r.URL)
+	a.mu.Unlock()
+	if hangs {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	answer := httptest.NewRecorder()
+	a.ServeHTTP(answer, r)
+	return answer.Result(), nil
 }
 
 func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -113,9 +131,7 @@ func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func newForeign(t *testing.T) (*theirAPI, *Foreign) {
 	t.Helper()
 	api := &theirAPI{t: t}
-	server := httptest.NewServer(api)
-	t.Cleanup(server.Close)
-	config := &rest.Config{Host: server.URL}
+	config := &rest.Config{Host: "http://their.api", Transport: api}
 	discovered, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +210,87 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// start starts to watch. The function that it returns ends that.
+func start(t *testing.T, f *Foreign) func() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- f.Start(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReadsThatHang: each read ends, the metric of the alert tells of it, and the rules are read again afterwards.
+func TestReadsThatHang(t *testing.T) {
+	watches := func(u *url.URL) bool { return u.Query().Has("watch") }
+	one := func(u *url.URL) bool { return u.Query().Has("fieldSelector") }
+	for name, c := range map[string]struct {
+		hangs func(*url.URL) bool
+		read  float64
+	}{
+		"the versions": {hangs: func(u *url.URL) bool { return !strings.Contains(u.Path, "/v2/") }},
+		"the list": {hangs: func(u *url.URL) bool {
+			return strings.HasSuffix(u.Path, "/v2/nodereadinessrules") && !watches(u) && !one(u)
+		}},
+		"the start of a watch": {hangs: watches, read: 1},
+		"the rule of an event": {hangs: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, f := newForeign(t)
+				set := func(hangs func(*url.URL) bool, listed ...string) {
+					api.mu.Lock()
+					defer api.mu.Unlock()
+					api.hangs, api.listed = hangs, listed
+				}
+				api.status, api.versions = http.StatusOK, []string{"v2"}
+				api.events = []object{{"type": "ADDED", "object": partial(theirRule("b", "1"))}}
+				set(c.hangs)
+				defer start(t, f)()
+				if err := f.Rules.WaitForSync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				set(c.hangs, "b")
+				time.Sleep(2 * time.Minute)
+				if got := testutil.ToFloat64(othersRead); got != c.read {
+					t.Errorf("the metric is %v, want %v", got, c.read)
+				}
+				set(nil, "b")
+				time.Sleep(time.Minute)
+				if got := len(f.Rules.Set().Foreign()); got != 1 || testutil.ToFloat64(othersRead) != 1 {
+					t.Errorf("%d taints of the other controller are known afterwards, want 1", got)
+				}
+			})
+		})
+	}
+}
+
+// TestChangesWhileReadsHang: many changes of rules do not each wait for a look of their own.
+func TestChangesWhileReadsHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, f := newForeign(t)
+		api.status, api.versions = http.StatusOK, []string{"v2"}
+		defer start(t, f)()
+		if err := f.Rules.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		api.mu.Lock()
+		api.hangs = func(*url.URL) bool { return true }
+		api.mu.Unlock()
+		began := time.Now()
+		for generation := range int64(20) {
+			f.Rules.put(network().Taint("example.com/a", "", corev1.TaintEffectNoSchedule).Generation(generation + 1).Obj())
+		}
+		if took := time.Since(began); took > (looks+2)*lookTimeout {
+			t.Errorf("20 changes waited for %s", took)
+		}
+	})
+}
+
 // TestTheOtherControllerTakesATaintOver: the user creates its rule first, and then deletes this one. Their CRD is new,
 // so that nothing watches it yet.
 func TestTheOtherControllerTakesATaintOver(t *testing.T) {
@@ -211,15 +308,7 @@ func TestTheOtherControllerTakesATaintOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			api, f := newForeign(t)
 			api.status = http.StatusOK
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error)
-			go func() { ended <- f.Start(ctx) }()
-			defer func() {
-				cancel()
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-			}()
+			defer start(t, f)()
 			if err := f.Rules.WaitForSync(t.Context()); err != nil {
 				t.Fatal(err)
 			}
