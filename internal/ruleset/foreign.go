@@ -127,10 +127,12 @@ func (r *Rule) yield(yields bool, now time.Time) *Rule {
 
 // freezeForeign returns the set with the rules frozen whose taint another controller manages. before is as in
 // freezeInvalid. A rule that is being deleted or in dry-run removes its records: the plan for a node leaves the taint.
+// That waits while the taint may be the rule's own: without a record, it would stay on the node.
 func (s *Set) freezeForeign(f Foreign, before *Set) *Set {
 	rules, broken := slices.Clone(s.rules), false
 	for i, r := range rules {
-		if p := f.Problem(r); p != nil && r.Mode != Deleting && r.Mode != DryRun {
+		p := f.Problem(r)
+		if p != nil && (r.Mode != Deleting && r.Mode != DryRun || f[TaintIDOf(*r.Taint)] == "") {
 			rules[i], broken = r.FreezeLike(before.Rule(r.UID), *p), true
 		}
 	}

@@ -300,10 +300,10 @@ func ReportedNotInForce(obj *v1alpha1.NodeReadinessRule) bool {
 }
 
 // ReportedInForce reports whether the status of a rule says that the rule, as it is now or was when it was deleted, is
-// in force.
+// in force, or in dry-run on all of its nodes.
 func ReportedInForce(obj *v1alpha1.NodeReadinessRule) bool {
 	last := obj.Status.ObservedGeneration
-	return obj.Status.InForce != nil &&
+	return (obj.Status.InForce != nil || obj.Status.DryRunResults != nil) &&
 		(last == obj.Generation || !obj.DeletionTimestamp.IsZero() && last == obj.Generation-1)
 }
 

@@ -349,6 +349,12 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 	f.Rules.put(reported(rule("edited", 2), 1).Obj())
 	f.Rules.put(rule("untainted", 1).Untainted().Health("rules").Obj())
 	f.Rules.put(reported(rule("deleted", 2), 1).Deleted(now).Obj())
+	// Edited while no operator ran: the taint may have been another one, and have been handed over.
+	f.Rules.put(reported(rule("editedtodryrun", 2), 1).DryRun(true).Obj())
+	f.Rules.put(reported(rule("editedanddeleted", 3), 1).Deleted(now).Obj())
+	tried := rule("dryrun", 1).DryRun(true).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse)
+	tried.Status.DryRunResults, tried.Status.ObservedGeneration = &v1alpha1.DryRunResults{}, 1
+	f.Rules.put(tried.Obj())
 	api.status = http.StatusInternalServerError
 	for range looks - 1 {
 		if _, err := f.follow(t.Context()); err == nil || f.Rules.HasSynced() {
@@ -373,7 +379,8 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 		t.Errorf("not synced: %v", err)
 	}
 	want := map[string]string{"inforce": "Enforced", "sametaint": "Enforced", "foreign": "Frozen", "edited": "Frozen",
-		"untainted": "Enforced", "deleted": "Deleting"}
+		"untainted": "Enforced", "deleted": "Deleting", "editedtodryrun": "Frozen", "editedanddeleted": "Frozen",
+		"dryrun": "DryRun"}
 	is(want)
 	began := time.Now()
 	f.Rules.put(rule("new", 1).Obj())
@@ -393,6 +400,9 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 			t.Errorf("the taints of rule %s, which was in force, stay on nodes", name)
 		}
 	}
+	f.Rules.put(rule("dryrun", 2).Obj())
+	want["dryrun"] = "Frozen"
+	is(want)
 	f.Rules.put(reported(rule("edited", 2), 2).Obj()) // by a leader that has read them
 	want["edited"] = "Enforced"
 	is(want)
@@ -400,7 +410,8 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 	if _, err := f.follow(t.Context()); err != nil {
 		t.Error(err)
 	}
-	want["new"] = "Enforced"
+	want["new"], want["editedtodryrun"], want["editedanddeleted"] = "Enforced", "DryRun", "Deleting"
+	want["dryrun"] = "Enforced"
 	is(want)
 }
 

@@ -45,7 +45,8 @@ type Rules struct {
 	foreign ruleset.Foreign
 	unread  atomic.Bool
 	// assumed says that they could not be read since the start, so that foreign are the taints of all rules but those in
-	// inForce, whose status says that they are in force, or said so when they had the same taint.
+	// inForce, whose status says that they are in force or in dry-run, or said so when they had the same taint. In
+	// dry-run, another controller may manage the taint: a rule whose dry-run ends is not among them.
 	assumed bool
 	inForce map[types.UID]bool
 	// lookAgain reads another controller's rules again. It is nil if they are not read.
@@ -244,7 +245,8 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
 	inForce := ruleset.ReportedInForce(rule) ||
-		r.inForce[rule.UID] && after.SameTaint(before) && (!refused || after.Mode != ruleset.Enforced)
+		r.inForce[rule.UID] && after.SameTaint(before) && (after.Mode != ruleset.Enforced ||
+			!refused && before.Mode != ruleset.DryRun)
 	trust := r.assumed && r.inForce[rule.UID] != inForce
 	r.inForce[rule.UID] = inForce
 	if !trust && before != nil && before.Equivalent(after) { // only its status has changed

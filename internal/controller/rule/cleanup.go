@@ -34,13 +34,17 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Served().Finalizer) {
 		return reconcile.Result{}, nil
 	}
+	if compiled.Yields() { // the fleet gets another version when the other controller's rules are read
+		later, err := r.sayDeleting(ctx, rule, "this is fixed: "+compiled.Problems[0].String())
+		return reconcile.Result{RequeueAfter: later}, err
+	}
 	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool { return nodeview.Leftover(compiled, n) })
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if n := len(left) + pending; n > 0 {
 		if wait := r.waitFor(n, rule); wait > 0 {
-			later, err := r.sayDeleting(ctx, rule)
+			later, err := r.sayDeleting(ctx, rule, "no node has its taint or its record any more")
 			if later > 0 {
 				wait = min(wait, later)
 			}
@@ -59,12 +63,13 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 	return reconcile.Result{}, nil
 }
 
-// sayDeleting writes into the status, once, that the rule waits for its nodes. It returns when to try again if the
-// statuses of other rules come first.
-func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule) (time.Duration, error) {
+// sayDeleting writes into the status, once, what the rule waits for. It returns when to try again if the statuses of
+// other rules come first.
+func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule, until string) (time.Duration,
+	error) {
 	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
-		Message:            "The rule is being deleted, and waits until no node has its taint or its record any more",
+		Message:            text.Clip("The rule is being deleted, and waits until "+until, v1alpha1.MaxStatusMessage),
 		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
 	if !changed {
 		return 0, nil

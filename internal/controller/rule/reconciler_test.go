@@ -543,6 +543,19 @@ var _ = Describe("A deleted rule", func() {
 			Expect(gone(ctx, d)).To(BeTrue())
 		})
 
+	It("waits while its taint may be another controller's: its records must stay", func(ctx context.Context) {
+		d := deleted(ctx, true)
+		unread := ruleset.Foreign{ruleset.TaintIDOf(*d.compiled.Taint): ""}
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled).Resolve(ruleset.Known{Foreign: unread}, ruleset.NewSet()), d.nodes,
+			d.clock.Now())
+		d.cleaned(0)
+		d.reconcile()
+		d.step(2 * time.Minute)
+		d.reconcile()
+		Expect(gone(ctx, d)).To(BeFalse())
+		Expect(d.condition(v1alpha1.ConditionReady).Message).To(ContainSubstring("cannot be read"))
+	})
+
 	It("waits no longer than a minute for a node that cannot be written to", func(ctx context.Context) {
 		d := deleted(ctx, true)
 		d.reconcile()
