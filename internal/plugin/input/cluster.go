@@ -174,23 +174,34 @@ func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *
 
 // TransientTaintPrefixes returns the setting of the operator, or the default if its deployment cannot be read.
 func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
-	out := evidence.DefaultTransientTaintPrefixes
-	for _, arg := range slices.Concat(operatorArgs(ctx, c)...) {
-		if value, ok := strings.CutPrefix(arg, "--transient-taint-prefixes="); ok {
-			out = strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
-		}
+	value, ok := flagIn(slices.Concat(operatorArgs(ctx, c)...), "--transient-taint-prefixes")
+	if !ok {
+		return evidence.DefaultTransientTaintPrefixes
 	}
-	return out
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
 }
 
-// operatorArgs returns the arguments of each deployment of the operator, or none if it cannot be read.
+// flagIn returns the value of a flag in arguments, and whether it is there. The value may be the next argument. The
+// last one counts.
+func flagIn(args []string, name string) (value string, ok bool) {
+	for i, arg := range args {
+		if after, found := strings.CutPrefix(arg, name+"="); found {
+			value, ok = after, true
+		} else if arg == name && i+1 < len(args) {
+			value, ok = args[i+1], true
+		}
+	}
+	return value, ok
+}
+
+// operatorArgs returns the command and the arguments of each deployment of the operator, or none if it cannot be read.
 func operatorArgs(ctx context.Context, c *Cluster) (out [][]string) {
 	deployments, _ := List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		OperatorLabels)
 	for _, d := range deployments {
 		var args []string
 		for _, container := range d.Spec.Template.Spec.Containers {
-			args = append(args, container.Args...)
+			args = slices.Concat(args, container.Command, container.Args)
 		}
 		out = append(out, args)
 	}

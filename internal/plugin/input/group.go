@@ -4,6 +4,7 @@
 package input
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,13 +77,8 @@ func findGroup(ctx context.Context, config *rest.Config) error {
 func (c *Cluster) deployedGroup(ctx context.Context) string {
 	var groups []string
 	for _, args := range operatorArgs(ctx, c) {
-		name := v1alpha1.GroupNames()[0]
-		for _, arg := range args {
-			if value, ok := strings.CutPrefix(arg, "--api-group="); ok {
-				name = value
-			}
-		}
-		groups = append(groups, name)
+		name, _ := flagIn(args, "--api-group")
+		groups = append(groups, cmp.Or(name, v1alpha1.GroupNames()[0]))
 	}
 	if slices.Sort(groups); len(slices.Compact(groups)) != 1 {
 		return ""
