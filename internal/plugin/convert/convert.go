@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,6 +35,12 @@ var renamed = []struct{ path, name string }{
 	{"health.checks.[].httpGet.headers", "httpHeaders"},
 	{"probes.[].httpGet.headers", "httpHeaders"},
 }
+
+// specFields are the fields of a rule's spec. None of them had another name.
+var specFields = reflect.VisibleFields(reflect.TypeFor[v1alpha1.NodeReadinessRuleSpec]())
+
+// mergeTag is that of a key which merges the fields of another mapping.
+const mergeTag = "!!merge"
 
 // index is that of an entry of a list, in the path of a field.
 var index = regexp.MustCompile(`\[\d+\]`)
@@ -142,7 +149,7 @@ func (c *converter) object(n *yaml.Node) {
 func (c *converter) values(n *yaml.Node) (found bool) {
 	for _, v := range append(fields(n), n) {
 		list, byName := value(v, "nodeReadinessRules"), fields(value(v, "rules"))
-		byName = slices.DeleteFunc(byName, func(rule *yaml.Node) bool { return len(fields(value(rule, "spec"))) == 0 })
+		byName = slices.DeleteFunc(byName, func(rule *yaml.Node) bool { return !isSpec(value(rule, "spec")) })
 		if list == nil && len(byName) == 0 {
 			continue
 		}
@@ -160,6 +167,22 @@ func (c *converter) values(n *yaml.Node) (found bool) {
 		}
 	}
 	return found
+}
+
+// isSpec reports whether a mapping has fields, and only such as a rule's spec has: charts of others have rules, too.
+func isSpec(n *yaml.Node) bool {
+	names := 0
+	for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if n.Content[i].Tag != mergeTag && !slices.ContainsFunc(specFields, func(f reflect.StructField) bool {
+			tagged, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			return tagged == name
+		}) {
+			return false
+		}
+		names++
+	}
+	return names > 0
 }
 
 // rule converts a rule of an API group.
@@ -293,7 +316,7 @@ func merged(n *yaml.Node, name string, seen map[*yaml.Node]bool) (k, v *yaml.Nod
 		}
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Tag != "!!merge" {
+		if n.Content[i].Tag != mergeTag {
 			continue
 		}
 		for _, from := range append(items(n.Content[i+1]), n.Content[i+1]) {

@@ -106,6 +106,8 @@ func TestText(t *testing.T) {
 			want: "a: b\nnodegate: {rules: {b: {spec: {stabilization: {minHoldSeconds: 1}}}}}\n"},
 		"rules of others": {text: "rules: [{apiGroups: [a]}]\ngroups: {rules: {a: b}}\n",
 			want: "rules: [{apiGroups: [a]}]\ngroups: {rules: {a: b}}\n"},
+		"specs of others": {text: "rules: {a: {spec: {stabilization: {minimumHoldSeconds: 1}, replicas: 1}}}\n",
+			want: "rules: {a: {spec: {stabilization: {minimumHoldSeconds: 1}, replicas: 1}}}\n"},
 		"the finalizer of its group": {text: strings.Replace(rule, "}", ", finalizers: ["+theirs+"/cleanup-taints, a]}", 1),
 			group: own, want: strings.Replace(strings.Replace(rule, theirs, own, 1), "}",
 				", finalizers: [nodegate.io/cleanup-taints, a]}", 1), rules: 1, notes: []string{
