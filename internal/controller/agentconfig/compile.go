@@ -13,7 +13,7 @@ import (
 )
 
 // compile returns the agents' configuration for the rules. previous is the configuration before, or nil if it is
-// unknown: a frozen rule keeps its entry there.
+// unknown: a frozen rule keeps its entry there, also after a change of the API group.
 func compile(rules *ruleset.Set, previous *config.File) *config.File {
 	f := config.New()
 	for _, r := range rules.All() {
@@ -23,7 +23,9 @@ func compile(rules *ruleset.Set, previous *config.File) *config.File {
 			if previous == nil {
 				continue
 			}
-			if i := slices.IndexFunc(previous.Rules, func(old config.Rule) bool { return old.UID == r.UID }); i >= 0 {
+			if i := slices.IndexFunc(previous.Rules, func(old config.Rule) bool {
+				return old.UID == r.UID || old.Name == r.Name && slices.Contains(rules.Successors(), r)
+			}); i >= 0 {
 				f.Rules = append(f.Rules, previous.Rules[i])
 			}
 		default:

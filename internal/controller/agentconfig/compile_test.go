@@ -45,6 +45,8 @@ func TestCompile(t *testing.T) {
 		}
 		return []agentcfg.Rule{e}
 	}
+	successor := prober("a").UID("another").MaxUnavailable("nonsense")
+	successor.Annotations = map[string]string{v1alpha1.SuccessorAnnotation: string(prober("a").NodeReadinessRule.UID)}
 	for name, c := range map[string]struct {
 		rule     *build.RuleWrapper
 		previous []agentcfg.Rule
@@ -63,6 +65,7 @@ func TestCompile(t *testing.T) {
 		"being deleted": {both().Deleted(time.Now()), nil, []agentcfg.Rule{}},
 		"frozen: as it was before": {prober("a").MaxUnavailable("nonsense"), entry("probes", "conditions"),
 			entry("probes", "conditions")},
+		"frozen, after a change of the API group": {successor, entry("probes", "conditions"), entry("probes", "conditions")},
 		"frozen, and its former entry is unknown": {both().MaxUnavailable("nonsense"), nil, []agentcfg.Rule{}},
 	} {
 		t.Run(name, func(t *testing.T) {
