@@ -103,6 +103,7 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
 			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
+			n.Metadata.DeletionTimestamp != nil || // it gets no new taint
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||

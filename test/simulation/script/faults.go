@@ -3,6 +3,8 @@
 
 package script
 
+import "fmt"
+
 // fates lets writes meet faults. Something changes before, everything is delivered and all work is started, so that
 // writes are under way.
 func (g *generator) fates() {
@@ -63,34 +65,52 @@ func (g *generator) watches() {
 	}
 }
 
-// races let something change between what the operator has read and what it writes. Some writes are through already,
-// so that the ones after them are under way.
+// races let something change between what the operator has read and what it writes.
 func (g *generator) races() {
-	n, r := g.node(), g.replica()
-	switch g.IntN(3) {
-	case 0:
-		g.add(Step{Do: "rule.edit", Rule: g.rule(), Value: `{"publish":{"conditionType":"example.com/P"},"suspend":null}`})
-	default: // a timeout ends
+	r, of := g.rule(), one(g, "conditions", "nodes", "marks", "marks")
+	if g.karpenter && g.IntN(3) > 0 {
+		of = one(g, "marks", "nodeclaims", "nodeclaims")
+	}
+	switch of {
+	case "conditions":
+		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"publish":{"conditionType":"example.com/P"},"suspend":null}`})
+	case "nodes":
+		g.reporters()
+	default: // a node that never was ready is handed over
+		n := g.node()
+		way := fmt.Sprintf(`"annotation":{"key":"example.com/replace-r%d"},"method":"Annotation"`, r)
+		if of == "nodeclaims" {
+			way = `"annotation":null,"method":"NodeClaim"`
+		}
+		g.add(Step{Do: "rule.edit", Rule: r, Value: plainly + `,"timeout":{"seconds":60,"appearSeconds":null,` +
+			`"action":"Replace","replace":{"maxPerHour":20,` + way + `}}}`}, Step{Do: "claim.delete", Node: n},
+			Step{Do: "node.delete", Node: n}, Step{Do: "claim.finish", Node: n, Value: "a"})
+		g.register(n)
 		g.add(Step{Do: "calm"}, Step{Do: "pass", N: 61})
 	}
-	g.add(Step{Do: "begin", Replica: r})
-	for range g.IntN(3) {
-		g.add(Step{Do: "answer", Replica: r, Of: "answered"})
+	for r := range g.script.Replicas {
+		g.add(Step{Do: "brink", Replica: r, Of: of})
+		g.interferes(of)
 	}
-	switch g.IntN(5) {
-	case 0:
-		g.add(Step{Do: "claim.delete", Node: n}, Step{Do: "claim.finish", Node: n, Value: g.pool()})
-	case 1:
-		g.add(Step{Do: "claim.update", Node: n})
-	case 2:
-		g.add(Step{Do: "node.report", Node: n, Of: "P", Value: g.status()})
-	case 3:
-		g.add(Step{Do: "node.override", Node: n, Value: "Release"})
+	g.add(Step{Do: one(g, "calm", "quiet")})
+	if of == "marks" {
+		g.add(Step{Do: one(g, "node.role", "node.maintain"), Node: Concerned, Value: "true"}, Step{Do: "quiet"})
+	}
+}
+
+// interferes changes what a write under way is about.
+func (g *generator) interferes(of string) {
+	switch {
+	case of == "nodeclaims" && g.IntN(2) == 0:
+		g.add(Step{Do: "claim.update", Node: Concerned})
+	case of == "nodeclaims":
+		g.add(Step{Do: "claim.delete", Node: Concerned}, Step{Do: "claim.finish", Node: Concerned, Value: g.pool()})
+	case of == "conditions" && g.IntN(4) > 0:
+		g.add(Step{Do: "node.report", Node: Concerned, Of: "P", Value: g.status()})
+	case of == "marks" && g.IntN(3) > 0:
+		g.add(one(g, Step{Do: "node.role", Node: Concerned}, Step{Do: "node.maintain", Node: Concerned, Value: "true"},
+			Step{Do: "node.override", Node: Concerned, Value: one(g, "Release", "Hold")}))
 	default:
-		g.add(Step{Do: "node.delete", Node: n})
-		g.register(n)
-	}
-	for range 4 {
-		g.add(Step{Do: "answer", Replica: r, N: g.IntN(3), Of: "answered"})
+		g.add(Step{Do: "node.delete", Node: Concerned}, Step{Do: "node.create", Node: Concerned, Value: g.pool()})
 	}
 }

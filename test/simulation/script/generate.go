@@ -116,7 +116,7 @@ func (g *generator) add(s ...Step) { g.script.Steps = append(g.script.Steps, s..
 // choose says which actors take part: each seed leaves about a third out.
 func (g *generator) choose() {
 	g.actors = []weighted{{60, (*generator).machinery}, {12, (*generator).reporters}, {6, (*generator).time},
-		{9, (*generator).fates}, {3, (*generator).watches}}
+		{11, (*generator).fates}, {3, (*generator).watches}}
 	for _, a := range []weighted{
 		{3, (*generator).restarts}, {4, (*generator).reboots}, {4, (*generator).membership},
 		{4, (*generator).edits}, {3, (*generator).deletion}, {3, (*generator).people}, {6, (*generator).pods},
@@ -237,7 +237,8 @@ func (g *generator) reboots() {
 	}
 	g.add(Step{Do: "node.report", Node: nodes[0], Of: "A", Value: g.status()}, Step{Do: "up", Replica: g.replica()})
 	if g.IntN(2) == 0 {
-		g.add(Step{Do: "calm"}, Step{Do: "pass", N: 130}, Step{Do: "node.beat", Node: nodes[0]}, Step{Do: "calm"})
+		g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 130}, Step{Do: "node.beat", Node: nodes[0]}, Step{Do: "quiet"},
+			Step{Do: "pass", N: 30}, Step{Do: "quiet"})
 	}
 }
 
