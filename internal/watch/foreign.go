@@ -199,7 +199,9 @@ func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResourc
 	case !ok:
 		return nil
 	case event.Type == watch.Deleted:
-		delete(f.known, rule.Name)
+		if f.known[rule.Name].uid == rule.UID { // else it was created again, and read, before this event came
+			delete(f.known, rule.Name)
+		}
 	default:
 		reading, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()

@@ -157,6 +157,8 @@ func TestForeign(t *testing.T) {
 	event := func(what, key, generation string) object {
 		return object{"type": what, "object": partial(theirRule(key, generation))}
 	}
+	former := event("DELETED", "b", "1") // it was created again before this event came
+	former["object"].(object)["metadata"].(object)["uid"] = "former"
 	both := []string{"v3", "v2"} // the preferred version has only another resource
 	for _, s := range []struct {
 		tells        string
@@ -172,7 +174,7 @@ func TestForeign(t *testing.T) {
 			found: true, foreign: []string{"a", "b"}, read: 2},
 		{tells: "changed", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"a", "b"},
 			events: []object{event("ADDED", "c", "1"), event("DELETED", "a", "1"), event("MODIFIED", "b", "1"),
-				event("MODIFIED", "c", "1")}},
+				event("MODIFIED", "c", "1"), former}},
 			found: true, foreign: []string{"b", "c"}, read: 1},
 		{tells: "cannot be read", api: &theirAPI{status: http.StatusInternalServerError}, fails: true,
 			foreign: []string{"b", "c"}},
