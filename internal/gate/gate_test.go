@@ -107,6 +107,13 @@ func TestWindows(t *testing.T) {
 			Rules(InForce(Rule().UnreadySeconds(30), -5)),
 			Then(1, "seen", "Ready UnreadyWindow", Again(24)),
 		),
+		"and where the operator saw the node ready, by a clock that is behind the rule's creation": On(
+			Old().Condition(CNI, "True", At(-86400)),
+			Rules(InForce(Rule().Created(At(400)).UnreadySeconds(30), 400)),
+			Then(1, "seen", "Ready EvidenceHolds"),
+			Then(5, "the window begins", "Ready UnreadyWindow", Unready(5), Again(35)),
+			Then(35, "at its end", "Held EvidenceMissing", Added),
+		),
 		"unreadySeconds delays a claim on an existing node that was ready under the rule": On(
 			Old().Condition(CNI, "False", At(0)), Rules(Rule().UnreadySeconds(30)),
 			Then(1, "seen", "Ready UnreadyWindow", Again(30)),

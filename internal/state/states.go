@@ -206,8 +206,9 @@ func (n *subject) next() move {
 // leave chooses the transition of a node in service that is not ready, or not for long enough.
 func (n *subject) leave() move {
 	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Completed
-	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready.
-	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() &&
+	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready. By a
+	// clock that is behind, the rule may be younger than the verdict that this process saw before.
+	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() && !n.Verdict.Observed.Turned &&
 		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
 	due := n.unreadySince().Add(n.Rule.Spec.UnreadyWindow())
 	taken := answer{yes: true}

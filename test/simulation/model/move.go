@@ -78,8 +78,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.claimedAt, u.unsure, u.passed = m.now().Truncate(time.Second), false, time.Time{}
 		u.free = shown.Spec.Unschedulable
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
-		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) &&
-			!v.Now.Before(r.Metadata.CreationTimestamp) { // else it has never been ready under the rule, by that clock
+		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
 		}
 		h.last = is
