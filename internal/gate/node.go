@@ -122,7 +122,7 @@ func DecideNode(in *NodeInput) Outcome {
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
 		d := &choice.Granted
 		if choice.Otherwise != nil {
-			ask := limit.Request{Since: verdict.Since, Domains: was.Domains, Held: choice.Held}
+			ask := limit.Request{Since: verdict.Changed, Domains: was.Domains, Held: choice.Held}
 			if why := in.Reserve(rule, ask); why != "" {
 				d = choice.Otherwise
 				d.Limit = why

@@ -130,6 +130,23 @@ func TestTheLimitsAreToldOfANodeThatIsHeldWithoutRoom(t *testing.T) {
 	}
 }
 
+func TestNodesWaitInTheOrderOfTheirEvidence(t *testing.T) {
+	unready, limited := now.Add(-30*time.Second).Truncate(time.Second), rule("r", "A").MaxUnavailable("1")
+	in := input(node().Condition("A", "False", unready).Annotation("nodegate.io/rule-uid-of-r",
+		`{"rule":"r","released":"2026-01-02T03:03:30Z"}`).Obj(), limited)
+	in.Observed = func(*ruleset.Rule) readiness.Observed {
+		return readiness.Observed{Since: now.Add(-time.Second), Turned: true} // it heard of that later
+	}
+	var since time.Time
+	in.Reserve = func(_ *ruleset.Rule, ask limit.Request) string {
+		since = ask.Since
+		return ""
+	}
+	if DecideNode(in); !since.Equal(unready) {
+		t.Errorf("waits since %s, want %s", since, unready)
+	}
+}
+
 func TestNodeWithoutRulesUntilTheOverrideEnds(t *testing.T) {
 	in := input(node().Obj())
 	in.Override = nodeview.Override{Action: nodeview.OverrideRelease, Until: now.Add(time.Minute)}

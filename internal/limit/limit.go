@@ -184,7 +184,8 @@ func (c *cell) count(node Node, by int) {
 // Request is what a node asks of the limits.
 type Request struct {
 	Use Use
-	// Since is when the node became unready. Nodes that have been unready for longer come first.
+	// Since is when the node became unready, by its evidence: the order of the nodes of which the operator learns at once,
+	// or after a restart, is the same. Nodes that have been unready for longer come first.
 	Since time.Time
 	// Domains are those of the node, as Rule.Domains has them.
 	Domains string

@@ -254,7 +254,7 @@ func (p *publisher) update(i int) {
 		to.status = corev1.ConditionFalse
 	case to.status == corev1.ConditionFalse && !isFalse && p.MayMark != nil && rule.Limited():
 		d := &p.Decisions[i]
-		ask := limit.Request{Use: limit.Marks, Since: d.Verdict.Since, Domains: d.Was.Domains}
+		ask := limit.Request{Use: limit.Marks, Since: d.Verdict.Changed, Domains: d.Was.Domains}
 		if why := p.MayMark(rule, ask); why != "" {
 			to.status, to.reason, to.why = corev1.ConditionUnknown, reasonPublishedLimited, why+": "
 			d.Unmarked = true
