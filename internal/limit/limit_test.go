@@ -201,6 +201,15 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			t.Errorf("held %v, want only the node of another rack", got)
 		}
 	})
+	t.Run("and its domain stays in use", func(t *testing.T) {
+		f := newFleet(t, racks("a", "a", "b"), domainsOf(1, rack))
+		f.asks(0)
+		f.Delete(0, f.nodes[0], start)
+		f.is(0, Node{})
+		if got := f.asks(1, 2); !slices.Equal(got, []int{1}) {
+			t.Errorf("held %v, want only the node of the rack that is in use", got)
+		}
+	})
 	t.Run("in another version of the rule", func(t *testing.T) {
 		f := begin()
 		f.version(entries[0], limitOf("5", ""))
