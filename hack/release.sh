@@ -40,7 +40,11 @@ pack() { # ARCHIVE DIRECTORY ENTRY...
 	tar -C "$directory" --sort=name --mtime="$modified" --owner=0 --group=0 --numeric-owner --mode='u+rw,go=rX' -cf - "$@" |
 		gzip -9 -n >"$archive"
 }
-sbom() { go run -C hack/tools ./sbom -version "$version" -out "$dist/$1.cdx.json" "$2"; }
+cyclonedx=$(GOFLAGS=-trimpath go tool -modfile=hack/tools/sbom/go.mod -n cyclonedx-gomod)
+sbom() { # OS ARCH NAME BINARY
+	GOOS=$1 GOARCH=$2 "$cyclonedx" bin -json -output-version 1.6 -std -noserial -notimestamp -version "$version" \
+		-output "$dist/$3.cdx.json" "$4"
+}
 
 # --- Release notes ---------------------------------------------------------------------------------------------------
 rm -rf dist
@@ -55,7 +59,7 @@ awk -v heading="## [${version#v}]" '
 for arch in $ARCHES; do
 	compile linux "$arch" "$build/linux_$arch" ./cmd/manager ./cmd/agent
 	for command in manager agent; do
-		sbom "${command}_linux_$arch" "$build/linux_$arch/$command"
+		sbom linux "$arch" "${command}_linux_$arch" "$build/linux_$arch/$command"
 	done
 done
 digest=$(go run -C hack/tools ./image -tag "$image:$version" -layout "$build/nodegate-oci" -arch "${ARCHES// /,}" \
@@ -127,7 +131,7 @@ for platform in $PLATFORMS; do
 	directory=$build/plugin_${os}_$arch
 	archive=kubectl-nodegate_${version}_${os}_$arch.tar.gz
 	compile "$os" "$arch" "$directory" ./cmd/kubectl-nodegate
-	sbom "kubectl-nodegate_${os}_$arch" "$directory/$binary"
+	sbom "$os" "$arch" "kubectl-nodegate_${os}_$arch" "$directory/$binary"
 	cp LICENSE cmd/kubectl-nodegate/kubectl_complete-nodegate "$directory/"
 	pack "dist/$archive" "$directory" LICENSE kubectl_complete-nodegate "$binary"
 	krew "$os" "$arch" "$archive" "$binary" >>dist/krew-nodegate.yaml

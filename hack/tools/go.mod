@@ -14,7 +14,6 @@ tool (
 )
 
 require (
-	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
 	sigs.k8s.io/yaml v1.6.0
 )
