@@ -21,21 +21,6 @@ type field struct {
 	value any
 }
 
-// fields returns the fields of a record, in the order of the JSON.
-func (r *Record) fields() [27]field {
-	return [...]field{
-		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late},
-		{"adopted", &r.Adopted},
-		{"limited", &r.Limited}, {"domains", &r.Domains}, {"forced", &r.Forced}, {"existing", &r.Existing},
-		{"released", &r.Released},
-		{"found", &r.Found},
-		{"timedOut", &r.TimedOut}, {"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore},
-		{"rearmedAt", &r.RearmedAt}, {"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},
-		{"guardEnded", &r.GuardEnded}, {"published", &r.Published}, {"health", (*string)(&r.Health)}, {"missed", &r.Missed},
-		{"counted", &r.Counted}, {"mark", &r.Mark}, {"handed", &r.Handed},
-	}
-}
-
 // append appends the JSON of a record to a buffer.
 func (r *Record) append(b []byte) []byte {
 	b = append(b, '{')

@@ -92,6 +92,19 @@ type Record struct {
 	Handed bool `json:"handed,omitempty"`
 }
 
+// fields returns the fields of a record, in the order of the JSON.
+func (r *Record) fields() [27]field {
+	return [...]field{
+		{"rule", &r.Rule}, {"taint", &r.Taint}, {"since", &r.Since}, {"own", &r.Own}, {"late", &r.Late},
+		{"adopted", &r.Adopted}, {"limited", &r.Limited}, {"domains", &r.Domains}, {"forced", &r.Forced},
+		{"existing", &r.Existing}, {"released", &r.Released}, {"found", &r.Found}, {"timedOut", &r.TimedOut},
+		{"passed", &r.Passed}, {"bootID", &r.BootID}, {"notBefore", &r.NotBefore}, {"rearmedAt", &r.RearmedAt},
+		{"former", &r.Former}, {"starting", &r.Starting}, {"guardedSince", &r.GuardedSince},
+		{"guardEnded", &r.GuardEnded}, {"published", &r.Published}, {"health", (*string)(&r.Health)},
+		{"missed", &r.Missed}, {"counted", &r.Counted}, {"mark", &r.Mark}, {"handed", &r.Handed},
+	}
+}
+
 // Empty reports whether the record has no content.
 func (r *Record) Empty() bool {
 	without := *r
