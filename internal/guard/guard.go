@@ -146,7 +146,7 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
 		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
 	h := hold(&in)
 	if rule.Mode == ruleset.DryRun {
-		return Ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
+		return ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
 	}
 	return h
 }
@@ -158,14 +158,14 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
 // before the leader saw that it was not.
 func hold(in *nodeview.Input) Hold {
 	if !byNodeAlone(in.Rule) {
-		return RecordedHold(*in)
+		return recordedHold(*in)
 	}
 	facts := &evidence.Facts{Node: in.Node, Boot: in.State.Boot}
 	in.Verdict = readiness.Evaluate(in.Rule, facts, readiness.Observed{}, in.Now)
 	h := HoldOf(*in)
 	if in.Verdict.Ready && (h.State == HoldActive && in.Verdict.Remembered ||
 		in.Verdict.Since.Before(in.State.Record.GuardedSince.Time)) {
-		return RecordedHold(*in)
+		return recordedHold(*in)
 	}
 	return h
 }

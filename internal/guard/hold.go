@@ -63,16 +63,29 @@ type Hold struct {
 	Calm time.Time
 	// RecheckAt is when the state may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
+	// Change is what the write of the record does to the guard: Guarded, GuardEnded, Unguarded, or empty.
+	Change string
+}
+
+// Update brings the guard of a rule that is not frozen up to date, and writes it into a record. A rule in dry-run only
+// ends the guard that it began before.
+func (h *Hold) Update(in nodeview.Input, r *nodeview.Record) {
+	if in.Rule.Mode == ruleset.DryRun {
+		*h = ending(in)
+	} else {
+		*h = HoldOf(in)
+	}
+	h.Remember(in, r)
 }
 
 // HoldOf returns the state of a rule's eviction guard on a node. It depends on the raw verdict, without stabilization.
 // A rule in dry-run is evaluated as if it were enforced.
 func HoldOf(in nodeview.Input) Hold {
 	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended {
-		return RecordedHold(in)
+		return recordedHold(in)
 	}
 	if !Guards(in) {
-		return Ending(in)
+		return ending(in)
 	}
 	released := in.Override.Action == nodeview.OverrideRelease
 	since := in.State.Record.GuardedSince.Time
@@ -107,8 +120,8 @@ func Guards(in nodeview.Input) bool {
 	return !completed || !in.State.Record.GuardedSince.IsZero()
 }
 
-// Ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
-func Ending(in nodeview.Input) Hold {
+// ending returns the state of the guard of a rule that no longer guards the node: HoldNone or HoldEnding.
+func ending(in nodeview.Input) Hold {
 	rec := &in.State.Record
 	evicted := in.Evicted == nil || !AnyTaintEvicts(in.Node) || in.Verdict.Ready
 	if rec.GuardedSince.IsZero() || evicted || in.Evicted() {
@@ -121,13 +134,13 @@ func Ending(in nodeview.Input) Hold {
 	return hold
 }
 
-// RecordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
+// recordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
 // does not record the end, the guard ends recordLag later.
-func RecordedHold(in nodeview.Input) Hold {
+func recordedHold(in nodeview.Input) Hold {
 	rec := &in.State.Record
 	switch {
 	case !Guards(in):
-		return Ending(in)
+		return ending(in)
 	case rec.GuardedSince.IsZero():
 		return Hold{}
 	}
@@ -195,17 +208,26 @@ func OfNodeController(t *corev1.Taint) bool {
 		t.Key == corev1.TaintNodeUnreachable)
 }
 
-// Remember writes the guard's times into a record.
-func (h *Hold) Remember(r *nodeview.Record, now metav1.Time) {
-	if h.State == HoldNone {
+// Remember writes the guard's times into a record, and sets Change.
+func (h *Hold) Remember(in nodeview.Input, r *nodeview.Record) {
+	switch h.State {
+	case HoldNone:
 		r.GuardedSince, r.GuardEnded = metav1.Time{}, metav1.Time{}
-		return
+	case HoldActive:
+		r.GuardedSince, r.GuardEnded = metav1.NewTime(h.Since), metav1.Time{}
+	default:
+		if r.GuardedSince = metav1.NewTime(h.Since); r.GuardEnded.IsZero() {
+			r.GuardEnded = in.Stamp()
+		}
 	}
-	r.GuardedSince = metav1.NewTime(h.Since)
-	switch {
-	case h.State == HoldActive:
-		r.GuardEnded = metav1.Time{}
-	case r.GuardEnded.IsZero():
-		r.GuardEnded = now
+	switch was := &in.State.Record; {
+	case !r.GuardEnded.IsZero() && was.GuardEnded.IsZero():
+		h.Change = GuardEnded
+	case !r.GuardedSince.IsZero() && (was.GuardedSince.IsZero() || !was.GuardEnded.IsZero() && r.GuardEnded.IsZero()):
+		h.Change = Guarded
+	case r.GuardedSince.IsZero() && !was.GuardedSince.IsZero():
+		h.Change = Unguarded
+	default:
+		h.Change = ""
 	}
 }

@@ -21,31 +21,40 @@ const (
 	actionUnguard  = "UnguardPods"
 )
 
-// Event is the content of an event on a node about an eviction guard.
-type Event struct{ Reason, Action, Text string }
+// What a write of the record does to a guard.
+const (
+	// Guarded: the guard begins on the node.
+	Guarded = "guarded"
+	// GuardEnded: the guard ends although the node is not ready, and pods that are due are evicted.
+	GuardEnded = "guardEnded"
+	// Unguarded: the guard ends because the node is ready again, or no longer guards.
+	Unguarded = "unguarded"
+)
 
-// Began returns the event when a rule begins to guard a node.
-func Began(rule *ruleset.Rule, h *Hold) Event {
-	return Event{reasonPodsGuarded, actionGuard, fmt.Sprintf(
-		"Rule %s guards the node's pods against eviction until %s, or until its evidence holds again",
-		rule.Name, h.Until.UTC().Format(time.RFC3339))}
+// Event is the content of an event on a node about an eviction guard. Good says that the guard has ended, and nothing
+// is evicted.
+type Event struct {
+	Reason, Action, Text string
+	Good                 bool
 }
 
-// Ended returns the event when a guard ends and the operator evicts the due pods of the node. why is empty if the guard
-// of a rule in force ends by its time or by an edit of the rule.
-func Ended(rule *ruleset.Rule, h *Hold, why string) Event {
+// Event returns the event about the change. ended says why a guard has ended. It is empty if the guard of a rule in
+// force ends by its time or by an edit of the rule.
+func (h *Hold) Event(rule *ruleset.Rule, ended string) Event {
 	switch {
-	case why != "":
+	case h.Change == Guarded:
+		return Event{Reason: reasonPodsGuarded, Action: actionGuard, Text: fmt.Sprintf(
+			"Rule %s guards the node's pods against eviction until %s, or until its evidence holds again",
+			rule.Name, h.Until.UTC().Format(time.RFC3339))}
+	case h.Change == Unguarded:
+		return Event{Reason: reasonPodsUnguarded, Action: actionUnguard, Good: true,
+			Text: fmt.Sprintf("Rule %s no longer guards the node's pods", rule.Name)}
+	case ended != "":
 	case h.State == HoldEnded:
-		why = "maxHoldSeconds have passed"
+		ended = "maxHoldSeconds have passed"
 	default:
-		why = "the rule no longer has an eviction guard"
+		ended = "the rule no longer has an eviction guard"
 	}
-	return Event{reasonGuardEnded, actionEndGuard, fmt.Sprintf(
-		"The eviction guard of rule %s has ended, and the operator evicts the pods that are due (%s)", rule.Name, why)}
-}
-
-// Dropped returns the event when a guard ends and nothing is evicted.
-func Dropped(rule *ruleset.Rule) Event {
-	return Event{reasonPodsUnguarded, actionUnguard, fmt.Sprintf("Rule %s no longer guards the node's pods", rule.Name)}
+	return Event{Reason: reasonGuardEnded, Action: actionEndGuard, Text: fmt.Sprintf(
+		"The eviction guard of rule %s has ended, and the operator evicts the pods that are due (%s)", rule.Name, ended)}
 }

@@ -159,10 +159,9 @@ func (d Decision) letGo(in nodeview.Input) Decision {
 func departed(in nodeview.Input, d Decision) Choice {
 	was := &in.State.Record
 	r := nodeview.Record{GuardEnded: was.GuardEnded}
-	if d.Hold = guard.Ending(in); d.Hold.State != guard.HoldNone { // what was reported before a reboot does not end it
+	if d.Hold.Update(in, &r); d.Hold.State != guard.HoldNone { // what was reported before a reboot does not end it
 		r.BootID, r.NotBefore, r.RearmedAt, r.Former = was.BootID, was.NotBefore, was.RearmedAt, was.Former
 	}
-	d.Hold.Remember(&r, in.Stamp())
 	d.setRecord(r)
 	return Choice{Granted: d}
 }
@@ -187,7 +186,7 @@ func dryRun(in nodeview.Input, d Decision) Choice {
 		})
 	}
 	d.Hold = would.Hold
-	d.Hold.Remember(&r, in.Stamp())
+	d.Hold.Remember(in, &r)
 	d.setRecord(r)
 	return Choice{Granted: d}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -62,7 +61,7 @@ import (
 //
 // decide follows the diagram in three steps. recall reads the current state from the node. next chooses the transition,
 // and changes nothing. hold, open and endClaim, in transition.go, carry it out and write the record as in the table.
-// guard.go has the states of the eviction guard.
+// Package guard has the states of the eviction guard.
 
 // podsRetry is the delay before the next try if the pods of a node could not be listed.
 const podsRetry = 30 * time.Second
@@ -84,7 +83,7 @@ type answer struct {
 func decide(in nodeview.Input, d Decision) Choice {
 	n := &subject{Input: in, rec: in.State.Record, d: d}
 	asked := n.recall()
-	n.guard()
+	n.d.Hold.Update(n.Input, &n.rec)
 	m := n.next()
 	if m.final {
 		n.d.RecheckAt = time.Time{}
@@ -100,15 +99,6 @@ func decide(in nodeview.Input, d Decision) Choice {
 	}
 	refused := n.after(exempt(ReasonOverBudget))
 	return Choice{Granted: n.after(m), Otherwise: &refused, Held: n.State.Claimed}
-}
-
-// guard writes the start and the end of the guard into the record.
-func (n *subject) guard() {
-	n.d.Hold = guard.HoldOf(n.Input)
-	if n.Rule.Mode == ruleset.DryRun { // the record has only a guard from before the dry-run, which ends
-		n.d.Hold = guard.Ending(n.Input)
-	}
-	n.d.Hold.Remember(&n.rec, n.Stamp())
 }
 
 // recall brings the record up to date: after a reboot the node must become ready again, the claim of an admission

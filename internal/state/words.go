@@ -68,6 +68,17 @@ func (d *Decision) Changed(retaints bool) string {
 	return d.Missing()
 }
 
+// AfterTimeout says what happens to a held node when a timeout of the rule ends.
+func AfterTimeout(t *v1alpha1.Timeout) string {
+	switch {
+	case t.Releases():
+		return "is released anyway"
+	case t.Replaces():
+		return "stays held, and may be handed over for replacement"
+	}
+	return "stays held"
+}
+
 // Message says why the node has its state under the rule.
 func (d *Decision) Message(now time.Time) string {
 	rule, missing := d.Rule, d.Verdict.Blocking()
@@ -80,6 +91,8 @@ func (d *Decision) Message(now time.Time) string {
 		return "the rule is being deleted: the operator removes what it wrote to nodes"
 	case d.State == "" && !d.Was.Matches:
 		return "the rule no longer selects the node: the operator removes what it wrote there"
+	case d.Limit != "":
+		return d.Limit + ": " + or(allHolds)
 	}
 	switch d.Reason {
 	case ReasonEvidenceMissing:
@@ -104,8 +117,6 @@ func (d *Decision) Message(now time.Time) string {
 			rule.Spec.UnreadyWindow())
 	case ReasonNotInForce:
 		return "the rule is frozen, and the operator changes nothing for it: " + strings.Join(Problems(rule), "; ")
-	case ReasonOverBudget:
-		return d.Limit + ": " + or(allHolds)
 	case ReasonDryRun:
 		return "the rule is in dry-run; if enforced, " + d.would() + ": " + or(allHolds)
 	}

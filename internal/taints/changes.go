@@ -12,7 +12,7 @@ import (
 	"github.com/nodegate/nodegate/internal/state"
 )
 
-// Operation is what a plan does for a rule.
+// Operation is what a plan does for a rule: one of these, or a Change of the decision's Hold.
 type Operation string
 
 // The operations.
@@ -29,12 +29,6 @@ const (
 	TimedOut Operation = "timedOut"
 	// Rearmed: the node has rebooted and must become ready again.
 	Rearmed Operation = "rearmed"
-	// Guarded: the eviction guard begins on the node.
-	Guarded Operation = "guarded"
-	// GuardEnded: the eviction guard ends although the node is not ready, and pods that are due are evicted.
-	GuardEnded Operation = "guardEnded"
-	// Unguarded: the eviction guard ends because the node is ready again, or no longer guards.
-	Unguarded Operation = "unguarded"
 )
 
 // Change is one operation of a plan. It takes effect when the API server accepts the patch.
@@ -68,7 +62,9 @@ func (p *planner) changes(decisions []state.Decision, taints []corev1.Taint) []C
 		if d.TimedOut {
 			add(TimedOut, ruleTaint(d))
 		}
-		guardChanges(d, add)
+		if d.Hold.Change != "" {
+			add(Operation(d.Hold.Change), corev1.Taint{})
+		}
 		p.taintChanges(d, taints, add)
 		if d.Completed && !d.Was.Completed {
 			add(Completed, corev1.Taint{})
@@ -83,19 +79,6 @@ func (p *planner) changes(decisions []state.Decision, taints []corev1.Taint) []C
 		}
 	}
 	return out
-}
-
-func guardChanges(d *state.Decision, add func(Operation, corev1.Taint)) {
-	before, after := &d.Was.Record, &d.Record
-	switch {
-	case !after.GuardEnded.IsZero() && before.GuardEnded.IsZero():
-		add(GuardEnded, corev1.Taint{})
-	case !after.GuardedSince.IsZero() &&
-		(before.GuardedSince.IsZero() || !before.GuardEnded.IsZero() && after.GuardEnded.IsZero()):
-		add(Guarded, corev1.Taint{})
-	case after.GuardedSince.IsZero() && !before.GuardedSince.IsZero():
-		add(Unguarded, corev1.Taint{})
-	}
 }
 
 func ruleTaint(d *state.Decision) corev1.Taint {

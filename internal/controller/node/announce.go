@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
@@ -156,20 +155,16 @@ func noteOf(c *taints.Change, rule string) note {
 	case taints.Rearmed:
 		return note{normal, reasonNodeRearmed, actionRearm, fmt.Sprintf("The node rebooted: rule %s treats it as a new node",
 			rule), ""}
-	case taints.Guarded:
-		return guardNote(warning, guard.Began(c.Rule, &c.Decision.Hold), c.Decision.Missing())
-	case taints.GuardEnded:
-		why := ""
-		if d := c.Decision; c.Rule.Mode != ruleset.Enforced || !d.Was.Matches || d.Reason == state.ReasonOverrideRelease {
-			why = reasonOf(c)
-		}
-		return guardNote(warning, guard.Ended(c.Rule, &c.Decision.Hold, why), c.Decision.Missing())
 	}
-	return guardNote(normal, guard.Dropped(c.Rule), reasonOf(c))
-}
-
-func guardNote(eventType string, e guard.Event, why string) note {
-	return note{eventType, e.Reason, e.Action, e.Text, why}
+	d, ended := c.Decision, ""
+	if c.Rule.Mode != ruleset.Enforced || !d.Was.Matches || d.Reason == state.ReasonOverrideRelease {
+		ended = reasonOf(c)
+	}
+	e := d.Hold.Event(c.Rule, ended)
+	if e.Good {
+		return note{normal, e.Reason, e.Action, e.Text, reasonOf(c)}
+	}
+	return note{warning, e.Reason, e.Action, e.Text, d.Missing()}
 }
 
 func timeoutNote(c *taints.Change, rule string) note {
@@ -177,14 +172,8 @@ func timeoutNote(c *taints.Change, rule string) note {
 	if c.Decision.NeverAppeared {
 		clock = "evidence was not reported in time"
 	}
-	then := "it stays held"
-	if c.Rule.Spec.Timeout.Releases() {
-		then = "it is released anyway"
-	} else if c.Rule.Spec.Timeout.Replaces() {
-		then = "it stays held, and may be handed over for replacement"
-	}
 	return note{corev1.EventTypeWarning, reasonReadinessTimedOut, actionTimeOut,
-		fmt.Sprintf("Rule %s: %s, %s", rule, clock, then), c.Decision.Missing()}
+		fmt.Sprintf("Rule %s: %s, it %s", rule, clock, state.AfterTimeout(c.Rule.Spec.Timeout)), c.Decision.Missing()}
 }
 
 func reasonOf(c *taints.Change) string {

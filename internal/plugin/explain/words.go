@@ -124,7 +124,7 @@ func (x *explainer) deadlines() []report.Deadline {
 	case x.d.Reason == state.ReasonUnreadyWindow:
 		add(x.verdict.Since.Add(x.d.Rule.Spec.UnreadyWindow()), "it is held, if its evidence is still missing%s", x.latest())
 	}
-	if h := &x.d.Hold; h.State == guard.HoldActive && x.d.Rule.Mode != ruleset.DryRun {
+	if h := &x.d.Hold; h.State == guard.HoldActive {
 		add(h.Until, "its eviction guard ends, if it is still not ready: pods that are due are evicted")
 		if until, n := x.keptReady(); n > 0 {
 			add(until, "its pods become not ready at the latest, if it is still not ready")
@@ -155,12 +155,7 @@ func (x *explainer) heldDeadlines(add func(time.Time, string, ...any)) {
 	if start.IsZero() {
 		start = created.Time
 	}
-	then := "the operator emits a warning event, and the node stays held"
-	if spec.Timeout.Releases() {
-		then = "the node is released anyway"
-	} else if spec.Timeout.Replaces() {
-		then = "the node stays held, and may be handed over for replacement"
-	}
+	then := "the node " + state.AfterTimeout(spec.Timeout)
 	if after := spec.Timeout.After(); after > 0 {
 		add(start.Add(after), "its timeout ends (%s): %s", duration.HumanDuration(after), then)
 	}
@@ -181,19 +176,15 @@ func (x *explainer) latest() string {
 
 // guard explains the state of the rule's eviction guard.
 func (x *explainer) guard() string {
-	would, h := "", &x.d.Hold
-	if x.d.Rule.Mode == ruleset.DryRun {
-		would = "if enforced, "
-	}
-	switch h.State {
+	switch h := &x.d.Hold; h.State {
 	case guard.HoldActive:
 		kept := ""
 		if _, n := x.keptReady(); n > 0 {
 			kept = fmt.Sprintf(", and %d stay ready because of an outage", n)
 		}
-		return would + "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted" + kept
+		return "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted" + kept
 	case guard.HoldEnded:
-		return would + "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
+		return "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
 			report.Age(x.Now, h.Since) + " ago"
 	}
 	return ""
