@@ -445,7 +445,7 @@ func TestANodeKeepsItsStateUntilAnEditedRuleHasLookedAtIt(t *testing.T) {
 		if m := s.material(); m.Pending != pending || m.Waiting != 1 || m.Counts != want {
 			t.Errorf("%s: %d pending, %d waiting, %+v", when, m.Pending, m.Waiting, m.Counts)
 		}
-		if c := s.Counts()[0].NodeCounts; c != want {
+		if c := s.Counts()[0].Sums.Counts; c != want {
 			t.Errorf("%s: the metrics say %+v", when, c)
 		}
 	}

@@ -16,10 +16,39 @@ import (
 	"github.com/nodegate/nodegate/internal/state"
 )
 
+// Limits are how nodes use a rule's limits.
+type Limits struct {
+	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
+	// allows, and Waiting the number of nodes that it keeps from being tainted.
+	Released, MaxUnavailable, Waiting int
+	// Places are the uses of the limit, or nil if the rule has none or they do not count.
+	Places *v1alpha1.LimitStatus
+	// Reached are the limits that keep nodes waiting.
+	Reached []string
+	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
+	WaitingNodes []string
+}
+
+// limits returns how nodes use the rule's limits.
+func (s *ruleState) limits() Limits {
+	waiting, first := s.limit.Waiting(fewNames)
+	l := Limits{Released: s.limit.InService(), MaxUnavailable: s.limit.Allowed(), Waiting: waiting,
+		Places: s.limit.Status(), Reached: s.limit.Reached()}
+	for _, n := range first {
+		l.WaitingNodes = append(l.WaitingNodes, s.nodes.names[n])
+	}
+	return l
+}
+
 // newLimit returns the state of a rule's limit.
 func newLimit(rule *ruleset.Rule, n *nodes) *limit.Limit {
 	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen
 	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
+}
+
+// counts returns what the limit counts of an entry.
+func (e *Entry) counts() limit.Node {
+	return limit.Node{Counted: e.Current.Counted, Claimed: e.Current.Claimed, Marked: e.Current.MarkedFalse}
 }
 
 // settle tells the limit what an entry means for it. The entry is nil if the rule does not concern the node.

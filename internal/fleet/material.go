@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -25,38 +24,13 @@ const fewNames = 5
 type Material struct {
 	// Rule is the version of the rule that the material is about.
 	Rule *ruleset.Rule
-	// Counts are over all nodes that the rule matches.
-	Counts v1alpha1.NodeCounts
+	Sums
 	// Pending is the number of nodes that were not evaluated by this version of the rule. What the material says about
 	// such a node is from the version before.
 	Pending int
-	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
-	// allows, and Waiting the number of nodes that it keeps from being tainted.
-	Released, MaxUnavailable, Waiting int
-	// Places are the uses of the limit, or nil if the rule has none or they do not count.
-	Places *v1alpha1.LimitStatus
-	// Reached are the limits that keep nodes waiting.
-	Reached []string
-	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
-	WaitingNodes []string
-	// Shared is the number of nodes on which an older claim decides about the rule's taint.
-	Shared int
-	// Warning says why the rule's evidence is weaker than it looks on some node, or is AnnotationsFull. Of several it is
-	// the first in alphabetical order.
-	Warning string
+	Limits
 	// Causes are why nodes in service do not satisfy the rule.
 	Causes []Cause
-	// Displaced is the number of nodes on which another client publishes a condition of the rule or of one of its
-	// probes. DisplacedBy names it.
-	Displaced   int
-	DisplacedBy string
-	// Unpublished is the number of nodes on which the condition that the rule publishes could not be written.
-	// PublishProblem says why.
-	Unpublished    int
-	PublishProblem string
-	// Guarded is the number of nodes on which the eviction guard is active. GuardEnded is the number of nodes on which
-	// it has ended after its time, so that pods are evicted.
-	Guarded, GuardEnded int
 	// ReadyAt is when a node last became ready for the first time, of a rule that replaces nodes; zero if not known.
 	ReadyAt time.Time
 	// ReplaceProblem says why a node could not be handed over for replacement. The fleet does not know it.
@@ -73,9 +47,7 @@ type Material struct {
 	Failed      []v1alpha1.NodeFailure
 	Evaluations []v1alpha1.NodeEvaluation
 	Truncated   bool
-	// ToTaint and ToUntaint are the numbers of nodes that a dry-run would taint and untaint, with some names. Risky is
-	// the number of nodes that it would hold because their evidence has never appeared.
-	ToTaint, ToUntaint, Risky    int
+	// NamesToTaint and NamesToUntaint are some nodes that a dry-run would taint and untaint.
 	NamesToTaint, NamesToUntaint []string
 
 	entries, bytes int // of the bounded lists
@@ -90,15 +62,8 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 	if state == nil {
 		return Material{}, false
 	}
-	m := Material{Rule: state.rule, Released: state.limit.InService(), MaxUnavailable: state.limit.Allowed(),
-		ReadyAt: state.readyAt, Pending: len(state.pending), Places: state.limit.Status(),
-		Reached: state.limit.Reached()}
-	waiting, first := state.limit.Waiting(fewNames)
-	m.Waiting = waiting
-	for _, n := range first {
-		m.WaitingNodes = append(m.WaitingNodes, f.names[n])
-	}
-	m.countAll(state)
+	m := Material{Rule: state.rule, Sums: state.sums(), Limits: state.limits(), ReadyAt: state.readyAt,
+		Pending: len(state.pending)}
 	var ranked [lastRank + 1][]int32
 	why := causes{}
 	for _, n := range f.byName {
@@ -122,70 +87,6 @@ func (f *Fleet) Material(rule types.UID) (Material, bool) {
 		}
 	}
 	return m, true
-}
-
-// countAll counts all nodes by their outcomes.
-func (m *Material) countAll(s *ruleState) {
-	for i := range s.outcomes {
-		o := &s.outcomes[i]
-		if o.nodes == 0 {
-			continue
-		}
-		m.count(&o.Outcome, o.nodes)
-		if o.Warning != "" && (m.Warning == "" || o.Warning < m.Warning) {
-			m.Warning = o.Warning
-		}
-	}
-}
-
-func (m *Material) count(o *Outcome, nodes int) {
-	if o.Shared {
-		m.Shared += nodes
-	}
-	if o.Displaced != "" {
-		m.Displaced += nodes
-		if m.DisplacedBy == "" || o.Displaced < m.DisplacedBy { // always the same of several
-			m.DisplacedBy = o.Displaced
-		}
-	}
-	if o.PublishProblem != "" {
-		m.Unpublished += nodes
-		if m.PublishProblem == "" || o.PublishProblem < m.PublishProblem {
-			m.PublishProblem = o.PublishProblem
-		}
-	}
-	if !o.matches {
-		return
-	}
-	number := int32(nodes) //nolint:gosec // of nodes
-	m.Counts.Matched += number
-	switch o.State {
-	case v1alpha1.NodeStateReady:
-		m.Counts.Ready += number
-	case v1alpha1.NodeStateHeld:
-		m.Counts.Held += number
-	case v1alpha1.NodeStateExempt:
-		m.Counts.Exempt += number
-	case v1alpha1.NodeStateFailed:
-		m.Counts.Failed += number
-	default:
-		m.Counts.Pending += number
-	}
-	switch o.Hold {
-	case guard.HoldActive:
-		m.Guarded += nodes
-	case guard.HoldEnded:
-		m.GuardEnded += nodes
-	}
-	if o.WouldClaim {
-		m.ToTaint += nodes
-		if o.Risky {
-			m.Risky += nodes
-		}
-	}
-	if o.WouldRelease {
-		m.ToUntaint += nodes
-	}
 }
 
 // lastRank is the last of the ranks.

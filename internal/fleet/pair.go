@@ -8,53 +8,13 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/nodegate/nodegate/api/v1alpha1"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/readiness"
+	"github.com/nodegate/nodegate/internal/replace"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/text"
 )
-
-// AnnotationsFull warns of nodes on which the operator cannot remember all that it should.
-const AnnotationsFull = "on some nodes, the annotations have no room for the operator's record, which is shortened " +
-	"or missing there; events AnnotationsFull name the nodes"
-
-// Outcome is what a rule's status says about a node. Many nodes share one Outcome.
-type Outcome struct {
-	// State and Reason are for the rule's status. State is empty if the rule does not match the node.
-	State  v1alpha1.NodeState
-	Reason string
-	// Message says what happened to a failed node.
-	Message string
-	// Present is whether the rule's taint is on the node.
-	Present bool
-	// Warning says why the rule's evidence is weaker than it looks, or is AnnotationsFull. It is usually empty.
-	Warning string
-	// Shared is whether an older claim decides about the rule's taint.
-	Shared bool
-	// Displaced names a condition of the rule, or of one of its probes, that another client publishes.
-	Displaced string
-	// PublishProblem says why the condition that the rule publishes could not be written. It is usually empty.
-	PublishProblem string
-	// Published is the status of the condition that the rule publishes. It is empty if the node lacks the condition.
-	Published corev1.ConditionStatus
-	// WouldClaim and WouldRelease are what a rule in dry-run would do. Risky means that its evidence has never
-	// appeared.
-	WouldClaim, WouldRelease, Risky bool
-	// Hold is what the rule's eviction guard does.
-	Hold guard.HoldState
-
-	matches bool
-}
-
-// Missing are the results of a rule's evidence on a node that is not ready.
-type Missing struct {
-	Results      []v1alpha1.ConditionEvaluationResult
-	Requirements []v1alpha1.RequirementEvaluationResult
-}
 
 // same reports whether a status would say the same about the node of an entry.
 func (s *stored) same(e *Entry) bool {
@@ -196,9 +156,9 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,
 			changed: uint32(now.Unix()), //nolint:gosec // until 2106
-			Node:    limit.Node{Counted: e.Current.Counted, Claimed: e.Current.Claimed, Marked: e.Current.MarkedFalse},
+			Node:    e.counts(),
 		}
-		if at := e.Current.ReadyAt(s.rule); at.After(s.readyAt) {
+		if at := replace.ReadyAt(s.rule, e.Current); at.After(s.readyAt) {
 			s.readyAt = at
 		}
 		same = before.outcome != none && s.outcomes[before.outcome].same(e)

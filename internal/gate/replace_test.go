@@ -141,7 +141,7 @@ func TestReadyAt(t *testing.T) {
 				want = second(c.want)
 			}
 			s := nodeview.StateOf(r, n, second(600))
-			if got := s.ReadyAt(r); !got.Equal(want) {
+			if got := replace.ReadyAt(r, &s); !got.Equal(want) {
 				t.Errorf("ready at %s, want %s: record %v", got, want, n.Annotations)
 			}
 		})

@@ -185,14 +185,6 @@ func (s *State) Fresh(rec *Record) bool {
 // Expired reports whether the timeout of a held node has ended that was never released under the rule.
 func (s *State) Expired(rec *Record) bool { return !rec.TimedOut.IsZero() && s.Fresh(rec) }
 
-// ReadyAt returns FirstReady for a rule that replaces nodes.
-func (s *State) ReadyAt(rule *ruleset.Rule) time.Time {
-	if !s.Matches || !rule.Spec.Timeout.Replaces() {
-		return time.Time{}
-	}
-	return s.Record.FirstReady()
-}
-
 // Published returns the condition of a type on a node if the operator has published it, else nil.
 func Published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	if c := condition.Find(node, conditionType); c != nil && strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) {

@@ -116,3 +116,12 @@ func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyA
 	}
 	return out
 }
+
+// ReadyAt returns when a node became ready for the first time that was new under a rule which replaces nodes. It
+// returns zero if the node did not, or that is not known.
+func ReadyAt(rule *ruleset.Rule, s *nodeview.State) time.Time {
+	if !s.Matches || !rule.Spec.Timeout.Replaces() {
+		return time.Time{}
+	}
+	return s.Record.FirstReady()
+}

@@ -72,19 +72,20 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(rulesDesc, float64(len(counts)))
 	for _, n := range counts {
+		nodes := n.Counts
 		gauge(nodesDesc, float64(n.Closed), n.Rule, "held")
-		gauge(nodesDesc, float64(n.Matched-n.Closed), n.Rule, "released")
+		gauge(nodesDesc, float64(nodes.Matched-n.Closed), n.Rule, "released")
 		if c.NodeStates {
 			notReady, bootstrapping := n.Closed, int32(0)
 			if n.BootstrapOnly {
 				notReady, bootstrapping = 0, n.Closed
 			}
-			gauge(byStateDesc, float64(n.Matched-n.Closed), n.Rule, "ready")
+			gauge(byStateDesc, float64(nodes.Matched-n.Closed), n.Rule, "ready")
 			gauge(byStateDesc, float64(notReady), n.Rule, "not_ready")
 			gauge(byStateDesc, float64(bootstrapping), n.Rule, "bootstrapping")
 		}
 		for state, v := range map[string]int32{
-			"ready": n.Ready, "held": n.Held, "exempt": n.Exempt, "failed": n.Failed, "pending": n.Pending,
+			"ready": nodes.Ready, "held": nodes.Held, "exempt": nodes.Exempt, "failed": nodes.Failed, "pending": nodes.Pending,
 		} {
 			gauge(statesDesc, float64(v), n.Rule, state)
 		}
@@ -92,16 +93,16 @@ func (c Collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(overBudgetDesc, float64(n.OverBudget), n.Rule)
 		gauge(overriddenDesc, float64(n.Overridden), n.Rule)
 		gauge(guardedDesc, float64(n.Guarded), n.Rule)
-		for status, nodes := range n.Published {
-			gauge(publishedDesc, float64(nodes), n.Rule, string(status))
+		for status, count := range n.Published {
+			gauge(publishedDesc, float64(count), n.Rule, string(status))
 		}
 		age := 0.0
 		if !n.HeldSince.IsZero() {
 			age = max(0, c.Clock.Since(n.HeldSince).Seconds())
 		}
 		gauge(oldestHoldDesc, age, n.Rule)
-		for what, nodes := range n.Blocked {
-			gauge(blockedDesc, float64(nodes), n.Rule, what)
+		for what, count := range n.Blocked {
+			gauge(blockedDesc, float64(count), n.Rule, what)
 		}
 	}
 }
