@@ -6,6 +6,7 @@ package docs
 import (
 	"go/ast"
 	"regexp"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,6 +19,17 @@ func TestPluginWarnings(t *testing.T) {
 	inCode := sets.New[string]()
 	walkGo(t, "internal/ruleset/lint", func(_ string, file *ast.File) {
 		inCode.Insert(constants(file, regexp.MustCompile(`^[A-Z]`))...)
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) != 1 {
+				return true
+			}
+			name, ok := call.Args[0].(*ast.BasicLit)
+			if of, named := call.Fun.(*ast.Ident); ok && named && of.Name == "kind" {
+				inCode.Insert(strings.Trim(name.Value, `"`))
+			}
+			return true
+		})
 	})
 	same(t, "warnings", plugin, inCode, open(t, plugin).documented(t, 1, "Warnings"))
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// codes are all kinds of warnings.
-var codes = sets.New(
-	SharedTaint, ConditionTaken, RemoteAddress, NoMaxUnavailable, SmallDomains, FewDomains, PublishedUnlimited,
-	NoNodeClaim, ReplacedTwice, KubeletCannotLabel, UnknownToAutoscalers, StartupTaint,
-	AutoscalerLimit, ShortMaxAge, NeverRepeated, Deadlock, LeftOut,
-	SelectsNothing, NoEvidence, NoReadinessProbe, ControlPlane, UnknownRule,
-	NeverSatisfied, NotServed, TakesEffect,
-)
+// codes are the kinds of warnings that a rule can accept.
+var codes = sets.Set[Code]{}
+
+// kind adds a kind of warning.
+func kind(name string) Code {
+	codes.Insert(Code(name))
+	return Code(name)
+}
 
 // ParseCodes returns the codes of a list that is separated by commas, and those of them that do not exist.
 func ParseCodes(list string) (accepted sets.Set[Code], unknown []string) {

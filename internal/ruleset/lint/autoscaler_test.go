@@ -29,7 +29,7 @@ func TestAdvice(t *testing.T) {
 	keyed := func(key string) *build.RuleWrapper {
 		return good().Taint(key, "", corev1.TaintEffectNoSchedule).MaxUnavailable("30%")
 	}
-	const startup, limit = StartupTaint, AutoscalerLimit
+	startup, limit := StartupTaint, AutoscalerLimit
 	for name, c := range map[string]struct {
 		rule  *build.RuleWrapper
 		facts Facts

@@ -22,62 +22,59 @@ import (
 // Code names a kind of warning.
 type Code string
 
-// The kinds of warnings.
-const (
+// The kinds of warnings. Those of replacements are beside their checks.
+var (
 	// SharedTaint: another rule may claim the same taint on the same nodes.
-	SharedTaint Code = "SharedTaint"
+	SharedTaint = kind("SharedTaint")
 	// ConditionTaken: another rule may publish the same condition on the same nodes.
-	ConditionTaken Code = "ConditionTaken"
+	ConditionTaken = kind("ConditionTaken")
 	// RemoteAddress: a probe or a health check asks another machine, which node agents do only with --allow-remote.
-	RemoteAddress Code = "RemoteAddress"
+	RemoteAddress = kind("RemoteAddress")
 	// SmallDomains: a percentage of each failure domain is most of the nodes of small domains.
-	SmallDomains Code = "SmallDomains"
+	SmallDomains = kind("SmallDomains")
 	// FewDomains: most nodes lack the label of a failure domain, or there are no more domains than maxDomains.
-	FewDomains Code = "FewDomains"
+	FewDomains = kind("FewDomains")
 	// NoMaxUnavailable: a NoExecute taint may evict the pods of any number of nodes at once.
-	NoMaxUnavailable Code = "NoMaxUnavailable"
+	NoMaxUnavailable = kind("NoMaxUnavailable")
 	// PublishedUnlimited: any number of nodes may be marked False for remediators at once.
-	PublishedUnlimited Code = "PublishedUnlimited"
-	// NoNodeClaim: the rule selects nodes that Karpenter did not create, and replaces nodes by their NodeClaims.
-	NoNodeClaim Code = "NoNodeClaim"
-	// ReplacedTwice: another rule may replace the same nodes, so that the limits of both add up.
-	ReplacedTwice Code = "ReplacedTwice"
+	PublishedUnlimited = kind("PublishedUnlimited")
 	// KubeletCannotLabel: the selector needs a label that a kubelet cannot set on its own node.
-	KubeletCannotLabel Code = "KubeletCannotLabel"
+	KubeletCannotLabel = kind("KubeletCannotLabel")
 	// UnknownToAutoscalers: no autoscaler treats the taint as temporary.
-	UnknownToAutoscalers Code = "UnknownToAutoscalers"
+	UnknownToAutoscalers = kind("UnknownToAutoscalers")
 	// StartupTaint: one kind of autoscaler must be configured to treat the taint as temporary.
-	StartupTaint Code = "StartupTaint"
+	StartupTaint = kind("StartupTaint")
 	// AutoscalerLimit: the rule may taint so many nodes that cluster-autoscaler stops scaling the cluster.
-	AutoscalerLimit Code = "AutoscalerLimit"
+	AutoscalerLimit = kind("AutoscalerLimit")
 	// ShortMaxAge: a condition of kubelet becomes stale between two reports.
-	ShortMaxAge Code = "ShortMaxAge"
+	ShortMaxAge = kind("ShortMaxAge")
 	// NeverRepeated: a condition is reported only once, so it stays stale, or from before the boot.
-	NeverRepeated Code = "NeverRepeated"
+	NeverRepeated = kind("NeverRepeated")
 	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint, or that of a rule
 	// which waits for this one.
-	Deadlock Code = "Deadlock"
+	Deadlock = kind("Deadlock")
 	// LeftOut: DaemonSets do not tolerate the rule's taint, so that the rule does not wait for them.
-	LeftOut Code = "LeftOut"
+	LeftOut = kind("LeftOut")
 	// SelectsNothing: the rule selects none of the nodes.
-	SelectsNothing Code = "SelectsNothing"
+	SelectsNothing = kind("SelectsNothing")
 	// NoEvidence: no workload in the cluster creates the pods that the rule requires, or nothing reports a condition.
-	NoEvidence Code = "NoEvidence"
+	NoEvidence = kind("NoEvidence")
 	// NoReadinessProbe: pods that the rule requires count as ready as soon as they have started.
-	NoReadinessProbe Code = "NoReadinessProbe"
+	NoReadinessProbe = kind("NoReadinessProbe")
 	// ControlPlane: the rule selects nodes of the control plane.
-	ControlPlane Code = "ControlPlane"
+	ControlPlane = kind("ControlPlane")
 	// UnknownRule: the rule requires a rule that does not exist.
-	UnknownRule Code = "UnknownRule"
+	UnknownRule = kind("UnknownRule")
 	// NotServed: nothing in the cluster serves a field of the rule.
-	NotServed Code = "NotServed"
+	NotServed = kind("NotServed")
 	// TakesEffect: a write puts the rule in force, or ends that. Only the operator's webhook knows.
-	TakesEffect Code = "TakesEffect"
-	// UnknownCode: the rule accepts a warning that does not exist.
-	UnknownCode Code = "UnknownCode"
+	TakesEffect = kind("TakesEffect")
 	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
-	NeverSatisfied Code = "NeverSatisfied"
+	NeverSatisfied = kind("NeverSatisfied")
 )
+
+// UnknownCode is about a rule that accepts a warning that does not exist. No rule can accept this one.
+const UnknownCode Code = "UnknownCode"
 
 // Warning is something that the author of a rule should know.
 type Warning struct {

@@ -5,6 +5,14 @@ package lint
 
 import "github.com/nodegate/nodegate/api/v1alpha1"
 
+// The warnings of rules that replace nodes.
+var (
+	// NoNodeClaim: the rule selects nodes that Karpenter did not create, and replaces nodes by their NodeClaims.
+	NoNodeClaim = kind("NoNodeClaim")
+	// ReplacedTwice: another rule may replace the same nodes, so that the limits of both add up.
+	ReplacedTwice = kind("ReplacedTwice")
+)
+
 // replace warns about other rules that replace the same nodes, and about nodes without a NodeClaim.
 func (l *linter) replace() {
 	t := l.rule.Spec.Timeout
