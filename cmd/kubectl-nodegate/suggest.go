@@ -64,8 +64,16 @@ func (p *plugin) suggest(ctx context.Context, c *input.Cluster, output string) e
 	}
 	in.DaemonSets, err = input.List[*appsv1.DaemonSet](ctx, c, "daemonsets", &appsv1.DaemonSetList{})
 	note(err, "all components are")
-	in.CSINodes, err = input.List[*storagev1.CSINode](ctx, c, "csinodes", &storagev1.CSINodeList{})
+	registered, err := input.List[*storagev1.CSINode](ctx, c, "csinodes", &storagev1.CSINodeList{})
 	note(err, "storage is")
+	for _, n := range registered {
+		if in.Drivers == nil {
+			in.Drivers = map[string][]string{}
+		}
+		for _, d := range n.Spec.Drivers {
+			in.Drivers[n.Name] = append(in.Drivers[n.Name], d.Name)
+		}
+	}
 	in.Slices, err = input.List[*resourcev1.ResourceSlice](ctx, c, "resourceslices", &resourcev1.ResourceSliceList{})
 	note(err, "devices of DRA drivers are")
 

@@ -6,6 +6,7 @@ package evidence
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,15 @@ func compileResource(problems *Problems, field string, r *v1alpha1.Requirement) 
 // Origin implements Kind.
 func (*Resource) Origin() Origin { return OnNode }
 
+// Provider implements Provided. A resource without a domain is not of a device plugin.
+func (q *Resource) Provider() Provider {
+	p := Provider{Field: "resource.name", What: "resource " + q.Name, Mounts: "/device-plugins"}
+	if domain, _, extended := strings.Cut(q.Name, "/"); extended {
+		p.Domain = domain
+	}
+	return p
+}
+
 func (q *Resource) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	have, known := f.Node.Status.Allocatable[corev1.ResourceName(q.Name)]
 	return f.undated(known && have.Cmp(q.Min) >= 0, !known, now),
@@ -52,6 +62,12 @@ func compileDevices(problems *Problems, field string, r *v1alpha1.Requirement) K
 
 // Origin implements Kind.
 func (*Devices) Origin() Origin { return Elsewhere }
+
+// Provider implements Provided.
+func (q *Devices) Provider() Provider {
+	return Provider{Field: "devices.driver", What: "DRA driver " + q.Driver, Driver: q.Driver,
+		Mounts: "/plugins_registry", Domain: q.Driver}
+}
 
 func (q *Devices) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	have, known := f.Gathered.Devices[q.Driver]

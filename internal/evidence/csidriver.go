@@ -29,6 +29,11 @@ func compileCSIDriver(_ *Problems, _ string, r *v1alpha1.Requirement) Kind {
 // Origin implements Kind.
 func (*CSIDriver) Origin() Origin { return Elsewhere }
 
+// Provider implements Provided.
+func (q *CSIDriver) Provider() Provider {
+	return Provider{Field: "csiDriver.name", What: "CSI driver " + q.Name, Driver: q.Name}
+}
+
 func (q *CSIDriver) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	out := &csiDriverFound{CSIDriver: q}
 	if n := f.Gathered.CSINode; n != nil {

@@ -42,6 +42,19 @@ const (
 	Elsewhere
 )
 
+// Provider tells the DaemonSets that bring a piece of evidence to a node.
+type Provider struct {
+	// Field is the requirement's field that names the evidence, and What is the evidence in words.
+	Field, What string
+	// Driver is the name of the driver that they register at the kubelet.
+	Driver string
+	// Mounts is the end of the directory that they mount, if they are named after the vendor in Domain.
+	Mounts, Domain string
+}
+
+// Provided is a kind of evidence that DaemonSets bring to a node.
+type Provided interface{ Provider() Provider }
+
 // finding is what was found for a requirement. It may also have the methods refutes and warning; see Result.
 type finding interface {
 	// message describes the evidence. r is the result of the requirement.

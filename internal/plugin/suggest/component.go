@@ -170,12 +170,9 @@ func podSelector(from *labelSelector) (out v1alpha1.PodSelector, fits bool) {
 // storage finds the CSI drivers that nodes have registered.
 func (s *suggester) storage() {
 	registered := map[string]int{}
-	for _, n := range s.CSINodes {
-		if !slices.ContainsFunc(s.workers, func(o *corev1.Node) bool { return o.Name == n.Name }) {
-			continue
-		}
-		for _, d := range n.Spec.Drivers {
-			registered[d.Name]++
+	for _, n := range s.workers {
+		for _, name := range s.Drivers[n.Name] {
+			registered[name]++
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(registered)) {
@@ -183,7 +180,7 @@ func (s *suggester) storage() {
 			CSIDriver: &v1alpha1.CSIDriverRequirement{Name: name}}}
 		s.provided(c, "tells kubelet the socket of CSI driver "+name, nil)
 	}
-	if s.CSINodes == nil {
+	if s.Drivers == nil {
 		return
 	}
 	for _, w := range s.all(func(w *lint.Workload) bool { return len(w.Drivers()) > 0 }) {
@@ -341,4 +338,30 @@ var notInLabel = regexp.MustCompile(`[^a-z0-9]+`)
 func label(name string) string {
 	out := notInLabel.ReplaceAllString(strings.ToLower(name), "-")
 	return strings.Trim(out[:min(len(out), 48)], "-")
+}
+
+// present returns the name of a rule that requires a component already, or "".
+func (s *suggester) present(c *component) string {
+	for i := range s.Rules {
+		for _, q := range s.Rules[i].Spec.Requirements {
+			if same(&q, &c.requirement) {
+				return s.Rules[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+func same(a, b *v1alpha1.Requirement) bool {
+	switch {
+	case a.CSIDriver != nil && b.CSIDriver != nil:
+		return a.CSIDriver.Name == b.CSIDriver.Name
+	case a.Resource != nil && b.Resource != nil:
+		return a.Resource.Name == b.Resource.Name
+	case a.Devices != nil && b.Devices != nil:
+		return a.Devices.Driver == b.Devices.Driver
+	case a.Pods != nil && b.Pods != nil:
+		return a.Pods.Namespace == b.Pods.Namespace && a.Pods.OwnerDaemonSet == b.Pods.OwnerDaemonSet
+	}
+	return false
 }

@@ -12,7 +12,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -27,8 +26,9 @@ import (
 type Cluster struct {
 	Nodes      []*corev1.Node
 	DaemonSets []*appsv1.DaemonSet
-	CSINodes   []*storagev1.CSINode
-	Slices     []*resourcev1.ResourceSlice
+	// Drivers are the CSI drivers that nodes have registered, by the node. nil means that this is unknown.
+	Drivers map[string][]string
+	Slices  []*resourcev1.ResourceSlice
 	// Rules are the rules that exist.
 	Rules []v1alpha1.NodeReadinessRule
 	// Read reads the evidence that rules need.
@@ -221,32 +221,6 @@ func (s *suggester) taken(name, key string) string {
 		}
 	}
 	return ""
-}
-
-// present returns the name of a rule that requires a component already, or "".
-func (s *suggester) present(c *component) string {
-	for i := range s.Rules {
-		for _, q := range s.Rules[i].Spec.Requirements {
-			if same(&q, &c.requirement) {
-				return s.Rules[i].Name
-			}
-		}
-	}
-	return ""
-}
-
-func same(a, b *v1alpha1.Requirement) bool {
-	switch {
-	case a.CSIDriver != nil && b.CSIDriver != nil:
-		return a.CSIDriver.Name == b.CSIDriver.Name
-	case a.Resource != nil && b.Resource != nil:
-		return a.Resource.Name == b.Resource.Name
-	case a.Devices != nil && b.Devices != nil:
-		return a.Devices.Driver == b.Devices.Driver
-	case a.Pods != nil && b.Pods != nil:
-		return a.Pods.Namespace == b.Pods.Namespace && a.Pods.OwnerDaemonSet == b.Pods.OwnerDaemonSet
-	}
-	return false
 }
 
 // rule makes a rule for components that run on the same nodes.

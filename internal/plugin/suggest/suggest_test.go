@@ -184,7 +184,12 @@ func (w world) cluster() *Cluster {
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *storagev1.CSINode:
-			c.CSINodes = append(c.CSINodes, o)
+			if c.Drivers == nil {
+				c.Drivers = map[string][]string{}
+			}
+			for _, d := range o.Spec.Drivers {
+				c.Drivers[o.Name] = append(c.Drivers[o.Name], d.Name)
+			}
 		case *resourcev1.ResourceSlice:
 			c.Slices = append(c.Slices, o)
 		}

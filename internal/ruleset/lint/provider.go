@@ -14,40 +14,31 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// provider recognizes the DaemonSets that bring a piece of evidence to a node.
-type provider struct {
-	field, what string
-	is          func(*Workload) bool
+// providerOf returns what provides a requirement, or false if a DaemonSet that does cannot be recognized.
+func providerOf(q *evidence.Requirement) (p evidence.Provider, known bool) {
+	k, provided := q.Kind.(evidence.Provided)
+	if !provided {
+		return p, false
+	}
+	p = k.Provider()
+	_, known = vendorOf(p.Domain)
+	return p, known || p.Driver != ""
 }
 
-// providerOf returns how to recognize what provides a requirement, or nil if a DaemonSet cannot be recognized.
-func providerOf(q *evidence.Requirement) *provider {
-	switch k := q.Kind.(type) {
-	case *evidence.CSIDriver:
-		return &provider{"csiDriver.name", "CSI driver " + k.Name, registers(k.Name)}
-	case *evidence.Devices:
-		vendor, known := vendorOf(k.Driver)
-		return &provider{"devices.driver", "DRA driver " + k.Driver, func(w *Workload) bool {
-			return registers(k.Driver)(w) || known && w.mounts("/plugins_registry") && w.namedAfter(vendor)
-		}}
-	case *evidence.Resource:
-		domain, _, extended := strings.Cut(k.Name, "/")
-		vendor, known := vendorOf(domain)
-		if !extended || !known {
-			return nil
-		}
-		return &provider{"resource.name", "resource " + k.Name, func(w *Workload) bool {
-			return w.DevicePlugin() && w.namedAfter(vendor)
-		}}
+// provides reports whether a workload is what p describes.
+func (w *Workload) provides(p evidence.Provider) bool {
+	if w.Kind != "DaemonSet" {
+		return false
 	}
-	return nil
+	vendor, known := vendorOf(p.Domain)
+	return slices.Contains(w.Drivers(), p.Driver) || known && w.mounts(p.Mounts) && w.namedAfter(vendor)
 }
 
 // Provides reports whether a DaemonSet brings the evidence of a requirement to a node. It recognizes CSI drivers, DRA
 // drivers and device plugins.
 func Provides(q *evidence.Requirement, w *Workload) bool {
-	p := providerOf(q)
-	return p != nil && w.Kind == "DaemonSet" && p.is(w)
+	p, known := providerOf(q)
+	return known && w.provides(p)
 }
 
 // vendorOf returns the name of the vendor in a domain, such as nvidia in gpu.nvidia.com.
@@ -57,11 +48,6 @@ func vendorOf(domain string) (string, bool) {
 		return "", false
 	}
 	return labels[len(labels)-2], true
-}
-
-// registers returns a function that reports whether a DaemonSet registers a driver at the kubelet.
-func registers(driver string) func(*Workload) bool {
-	return func(w *Workload) bool { return slices.Contains(w.Drivers(), driver) }
 }
 
 // Drivers returns the drivers that a workload registers at the kubelet, which have their sockets in the kubelet's
@@ -118,14 +104,14 @@ func (l *linter) providers() {
 		return
 	}
 	for i := range l.rule.Requirements {
-		p := providerOf(&l.rule.Requirements[i])
-		if p == nil {
+		p, known := providerOf(&l.rule.Requirements[i])
+		if !known {
 			continue
 		}
 		for j := range l.facts.Workloads {
-			if w := &l.facts.Workloads[j]; w.Kind == "DaemonSet" && p.is(w) && !tolerates(w.Pod, t) {
-				l.warn(Deadlock, fmt.Sprintf("spec.requirements[%d].%s", i, p.field), "%s provides %s and does not tolerate this "+
-					"rule's own taint %s: it waits for the nodes, which wait for it; add a toleration for %s", w, p.what,
+			if w := &l.facts.Workloads[j]; w.provides(p) && !tolerates(w.Pod, t) {
+				l.warn(Deadlock, fmt.Sprintf("spec.requirements[%d].%s", i, p.Field), "%s provides %s and does not tolerate this "+
+					"rule's own taint %s: it waits for the nodes, which wait for it; add a toleration for %s", w, p.What,
 					t.ToString(), t.Key)
 			}
 		}
@@ -135,6 +121,7 @@ func (l *linter) providers() {
 // Provided reports whether DaemonSets of any namespace may bring the evidence of a rule that keeps them off the node.
 func Provided(rule *ruleset.Rule) bool {
 	return evidence.Repels(rule.Taint) && slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
-		return providerOf(&q) != nil
+		_, known := providerOf(&q)
+		return known
 	})
 }
