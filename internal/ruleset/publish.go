@@ -40,6 +40,11 @@ func (s *Set) addPublisher(r *Rule) {
 	s.publishers[t] = append(s.publishers[t], r)
 }
 
+// HoldsByVerdict reports whether the rule holds nodes by its verdict alone, for /health or a published condition.
+func (r *Rule) HoldsByVerdict() bool {
+	return r.Taint == nil && (r.Spec.Health != nil || r.Spec.Publish != nil)
+}
+
 // Publishes reports whether a rule publishes a node condition.
 func (s *Set) Publishes() bool { return len(s.publishers) > 0 }
 

@@ -317,11 +317,6 @@ func (r *Rule) Matches(nodeLabels map[string]string) bool {
 	return r.Selector.Matches(labels.Set(nodeLabels))
 }
 
-// HoldsByVerdict reports whether the rule holds nodes by its verdict alone, for /health or a published condition.
-func (r *Rule) HoldsByVerdict() bool {
-	return r.Taint == nil && (r.Spec.Health != nil || r.Spec.Publish != nil)
-}
-
 // Limited reports whether the rule has a limit.
 func (r *Rule) Limited() bool { return r.Limit.Set() }
 

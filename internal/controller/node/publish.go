@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -105,4 +108,30 @@ func (r *Reconciler) publish(ctx context.Context, p *pass, node *corev1.Node) (*
 		}
 	}
 	return written, nil
+}
+
+// publishes reports whether a condition of a rule was to change.
+func (p *pass) publishes(rule *ruleset.Rule) bool {
+	return slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool { return c.Rule == rule })
+}
+
+// unpublished says which conditions were to be written.
+func unpublished(changes []publish.ConditionChange) string {
+	var b strings.Builder
+	b.WriteString("conditions\n")
+	for i := range changes {
+		fmt.Fprintf(&b, "%s %s %t\n", changes[i].Type, changes[i].Status, changes[i].Remove)
+	}
+	return b.String()
+}
+
+// publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
+func publishedStatus(d *state.Decision, node *corev1.Node) corev1.ConditionStatus {
+	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
+		return ""
+	}
+	if c := nodeview.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
+		return condition.StatusOf(c)
+	}
+	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,17 +203,6 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 			return r.livePods(ctx, p, namespace, selector)
 		},
 	}
-}
-
-// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet
-// knows what there was when the node was last reconciled. A node whose pods cannot be listed does not.
-func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
-	look := r.Fleet.Look(node)
-	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &evidence.Gathered{}}
-	r.Evidence.Peek(p.set, node.Name, p.evidence)
-	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
-	i := slices.IndexFunc(decisions, func(d state.Decision) bool { return d.Rule == rule })
-	return i >= 0 && decisions[i].Expired && p.errLive == nil
 }
 
 // measured evaluates a rule, and measures how long that takes.

@@ -5,17 +5,18 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
-	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/gate"
 	"github.com/nodegate/nodegate/internal/nodeview"
-	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/replace"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -66,6 +67,17 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 	r.Fleet.Record(node, entries, p.now)
 }
 
+// Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet
+// knows what there was when the node was last reconciled. A node whose pods cannot be listed does not.
+func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
+	look := r.Fleet.Look(node)
+	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &evidence.Gathered{}}
+	r.Evidence.Peek(p.set, node.Name, p.evidence)
+	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
+	i := slices.IndexFunc(decisions, func(d state.Decision) bool { return d.Rule == rule })
+	return i >= 0 && decisions[i].Expired && p.errLive == nil
+}
+
 // failed stores in an entry that a write failed which concerns the entry's rule.
 func (p *pass) failed(e *fleet.Entry, why *failure) {
 	if why == nil {
@@ -73,7 +85,7 @@ func (p *pass) failed(e *fleet.Entry, why *failure) {
 	}
 	e.Unwritten = why.rejected
 	if why.publishers {
-		if !slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool { return c.Rule == e.Rule }) {
+		if !p.publishes(e.Rule) {
 			return
 		}
 		if e.PublishProblem = why.message; e.Rule.Taint != nil {
@@ -99,15 +111,4 @@ func results(of []evidence.Result) (
 		})
 	}
 	return conditions, requirements
-}
-
-// publishedStatus is the status of the condition that the rule has published on the node; empty if it has none there.
-func publishedStatus(d *state.Decision, node *corev1.Node) corev1.ConditionStatus {
-	if d.Rule.Spec.Publish == nil || d.Unpublished != "" {
-		return ""
-	}
-	if c := nodeview.Published(node, d.Rule.Spec.Publish.ConditionType); c != nil {
-		return condition.StatusOf(c)
-	}
-	return ""
 }

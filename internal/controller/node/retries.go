@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
@@ -212,16 +211,6 @@ func unwritten(decisions []state.Decision, changes []taints.Change) string {
 		if d := &decisions[i]; d.Record != d.Was.Record {
 			fmt.Fprintf(&b, "%s %s\n", d.Rule.UID, d.State)
 		}
-	}
-	return b.String()
-}
-
-// unpublished says which conditions were to be written.
-func unpublished(changes []publish.ConditionChange) string {
-	var b strings.Builder
-	b.WriteString("conditions\n")
-	for i := range changes {
-		fmt.Fprintf(&b, "%s %s %t\n", changes[i].Type, changes[i].Status, changes[i].Remove)
 	}
 	return b.String()
 }

@@ -4,13 +4,13 @@
 package rule
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/guard"
 )
 
 // Reasons and actions of events on rules, besides the reasons of the conditions that they report.
@@ -34,19 +34,8 @@ func (r *Reconciler) announce(rule *v1alpha1.NodeReadinessRule, before *v1alpha1
 		}
 		r.warn(rule, reason, actionEvaluate, "%s", m.Warning)
 	}
-	bad := map[string]metav1.ConditionStatus{
-		v1alpha1.ConditionReady:           metav1.ConditionFalse,
-		v1alpha1.ConditionConflicted:      metav1.ConditionTrue,
-		v1alpha1.ConditionBudgetExhausted: metav1.ConditionTrue,
-		v1alpha1.ConditionNodesReady:      metav1.ConditionFalse,
-		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
-		v1alpha1.ConditionPublishing:      metav1.ConditionFalse,
-		v1alpha1.ConditionReplacing:       metav1.ConditionFalse,
-		v1alpha1.ConditionServed:          metav1.ConditionFalse,
-	}
 	for _, c := range rule.Status.Conditions {
-		if c.Status != bad[c.Type] || c.Reason == ReasonDryRun || c.Reason == ReasonSuspended ||
-			c.Reason == ReasonNodesNotReady || c.Reason == guard.ReasonNotLookedAt {
+		if c.Status != bad[c.Type] || slices.Contains(quiet, c.Reason) {
 			continue
 		}
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status &&

@@ -121,17 +121,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
-	if !compiled.Spec.Timeout.Replaces() {
-		r.Handover.Stop(rule.Name)
-	} else if err == nil && pending == 0 && r.passed(rule) {
-		before := r.Handover.Problem(rule.UID)
-		again := r.Handover.Next(ctx, rule, compiled)
-		if again > 0 && r.Handover.Problem(rule.UID) != before {
-			again = min(again, statusInterval) // the status says it then
-		}
-		if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
-			result.RequeueAfter = again
-		}
+	before := r.Handover.Problem(rule.UID)
+	again := r.Handover.Next(ctx, rule, compiled, err == nil && pending == 0 && r.passed(rule))
+	if again > 0 && r.Handover.Problem(rule.UID) != before {
+		again = min(again, statusInterval) // the status says it then
+	}
+	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
+		result.RequeueAfter = again
 	}
 	if err == nil && r.StateMetrics {
 		lastReconciliation.WithLabelValues(rule.Name).Set(float64(r.Clock.Now().Unix()))

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,6 +46,21 @@ const (
 	ReasonReplaceFailed  = "ReplacementFailed"
 	ReasonExhausted      = "ReplacementsExhausted"
 	ReasonNotAtAdmission = "NotAtAdmission"
+)
+
+// bad is the status of each condition that a warning reports, unless its reason is one of quiet.
+var (
+	bad = map[string]metav1.ConditionStatus{
+		v1alpha1.ConditionReady:           metav1.ConditionFalse,
+		v1alpha1.ConditionConflicted:      metav1.ConditionTrue,
+		v1alpha1.ConditionBudgetExhausted: metav1.ConditionTrue,
+		v1alpha1.ConditionNodesReady:      metav1.ConditionFalse,
+		v1alpha1.ConditionGuarding:        metav1.ConditionFalse,
+		v1alpha1.ConditionPublishing:      metav1.ConditionFalse,
+		v1alpha1.ConditionReplacing:       metav1.ConditionFalse,
+		v1alpha1.ConditionServed:          metav1.ConditionFalse,
+	}
+	quiet = []string{ReasonDryRun, ReasonSuspended, ReasonNodesNotReady, guard.ReasonNotLookedAt}
 )
 
 // Status returns a rule's status from the fleet's material, and from why its eviction guard may not work, if so.
@@ -371,29 +385,3 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 			text.Plural(int(m.Counts.Matched), "matching node", "matching nodes"), m.ToTaint, m.Risky, m.ToUntaint, limit),
 	}
 }
-
-// keepTimes keeps the times of entries that have not changed. of returns the node and the time of an entry.
-func keepTimes[T any](before, after []T, of func(*T) (string, *metav1.Time)) []T {
-	former := make(map[string]*T, len(before))
-	for i := range before {
-		node, _ := of(&before[i])
-		former[node] = &before[i]
-	}
-	for i := range after {
-		node, at := of(&after[i])
-		if old := former[node]; old != nil {
-			same := *old
-			_, was := of(&same)
-			since := *was
-			if *was = *at; equality.Semantic.DeepEqual(same, after[i]) {
-				*at = since
-			}
-		}
-	}
-	return after
-}
-
-func evaluated(e *v1alpha1.NodeEvaluation) (string, *metav1.Time) {
-	return e.NodeName, &e.LastEvaluationTime
-}
-func failed(f *v1alpha1.NodeFailure) (string, *metav1.Time) { return f.NodeName, &f.LastEvaluationTime }

@@ -32,7 +32,7 @@ func (e *NodeExplanation) Text(style Style) string {
 		r := &e.Rules[i]
 		present := r.Taint != nil && r.Taint.Present
 		if !p.Wide && r.State == v1alpha1.NodeStateReady && !present && len(r.Deadlines) == 0 &&
-			r.Guard+r.Replacement == "" {
+			len(r.notes()) == 0 {
 			satisfied = append(satisfied, r)
 			continue
 		}
@@ -124,11 +124,8 @@ func (p *page) rule(r *RuleExplanation, said bool, next *Deadline) {
 			p.evidence(&r.Evidence[i])
 		}
 	}
-	if r.Guard != "" {
-		p.line(plain, 2, "%s.", sentence(r.Guard))
-	}
-	if r.Replacement != "" {
-		p.line(plain, 2, "%s.", sentence(r.Replacement))
+	for _, note := range r.notes() {
+		p.line(plain, 2, "%s.", sentence(note))
 	}
 	for _, d := range r.Deadlines {
 		if next == nil || d != *next {

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,11 @@ type RuleExplanation struct {
 	ReleasedAt  *metav1.Time `json:"releasedAt,omitempty"` // when the node, which was new, was first released
 	New         bool         `json:"new,omitempty"`        // the node was never released
 	Reported    *Reported    `json:"reported,omitempty"`   // what the rule's status says of the node
+}
+
+// notes are what else the rule does on the node, each a sentence.
+func (r *RuleExplanation) notes() []string {
+	return slices.DeleteFunc([]string{r.Guard, r.Replacement}, func(note string) bool { return note == "" })
 }
 
 // The values of Taint.By: who added a taint to a node.

@@ -106,13 +106,17 @@ type search struct {
 	problem string
 }
 
-// Stop drops the metrics of a rule that replaces no nodes.
-func (*Handover) Stop(rule string) { replacementsExhausted.DeleteLabelValues(rule) }
-
-// Next hands over at most one node that never became ready. It returns when to look again, or 0 if nothing changes by
-// the passage of time.
+// Next hands over at most one node that never became ready, if the rule replaces nodes, and if the state of its nodes is
+// known. It returns when to look again, or 0 if nothing changes by the passage of time.
 func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
-	compiled *ruleset.Rule) time.Duration {
+	compiled *ruleset.Rule, known bool) time.Duration {
+	if !compiled.Spec.Timeout.Replaces() {
+		replacementsExhausted.DeleteLabelValues(rule.Name)
+		return 0
+	}
+	if !known {
+		return 0
+	}
 	now := h.Clock.Now()
 	allowance := replace.AllowanceOf(compiled.Spec.Timeout.Replace, rule.Status.Replacements, rule.Generation, "", now)
 	exhausted := 0.0
