@@ -106,7 +106,7 @@ type search struct {
 	problem string
 }
 
-// Next hands over at most one node that never became ready, if the rule replaces nodes, and if the state of its nodes is
+// Next hands over at most one node that never became ready, if the rule replaces nodes and the state of its nodes is
 // known. It returns when to look again, or 0 if nothing changes by the passage of time.
 func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	compiled *ruleset.Rule, known bool) time.Duration {
