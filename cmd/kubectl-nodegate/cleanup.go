@@ -57,7 +57,7 @@ another controller. It also fails if the cluster shows that Nodegate served the 
 }
 
 func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) error {
-	if operator := c.Operator(ctx, p.now()); operator != nil && operator.Leads {
+	if operator := c.Operator(ctx); operator != nil && operator.Leads {
 		return fmt.Errorf("operator %s is running, according to its lease: delete the rules, and it cleans up; if it no "+
 			"longer runs, retry in a minute", operator.Leader)
 	}
@@ -70,7 +70,7 @@ func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) err
 	if err != nil {
 		return err
 	}
-	if err := c.CheckInstalled(ctx, nodes, p.now()); err != nil {
+	if err := c.CheckInstalled(ctx, nodes); err != nil {
 		return err
 	}
 	foreign, err := c.Foreign(ctx)

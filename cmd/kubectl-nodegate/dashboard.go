@@ -56,7 +56,7 @@ func (p *plugin) dashboard(ctx context.Context, c *input.Cluster, noBrowser bool
 	}
 	live := dashboard.NewLive(dashboard.Options{
 		Cluster: c, Identity: identity, Now: p.now,
-		Frozen:   func(ctx context.Context) *ruleset.Problem { return frozen(ctx, c, p.now()) },
+		Frozen:   func(ctx context.Context) *ruleset.Problem { return frozen(ctx, c) },
 		Problems: func(ctx context.Context) (_, _ []string) { return installation(ctx, c) },
 		FirstPod: func(ctx context.Context, node string) (*time.Time, error) { return firstPod(ctx, c, node) },
 		Command:  func(node string) string { return shellCommand(append([]string{"why", node}, flags...)) },
@@ -170,7 +170,7 @@ func installation(ctx context.Context, c *input.Cluster) (out, unread []string) 
 	if err := versions(ctx, c, v); err != nil {
 		return nil, []string{err.Error()}
 	}
-	o := c.Operator(ctx, time.Now())
+	o := c.Operator(ctx)
 	out = skewed(v, o != nil && o.Leads)
 	deployments, _ := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
 		input.OperatorLabels) // versions has reported an error

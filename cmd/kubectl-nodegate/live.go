@@ -61,7 +61,7 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, p.now()); err != nil {
+	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, c.Now); err != nil {
 		return err
 	}
 	m := &move{plugin: p, c: c, from: groups[1-target], to: groups[target], done: v1alpha1.Served().Name == to}
@@ -94,7 +94,7 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 // stopped returns an error if an operator runs, or may start at any time. It would edit rules that have been copied,
 // and their statuses.
 func (m *move) stopped(ctx context.Context) error {
-	if operator := m.c.Operator(ctx, m.now()); operator != nil && operator.Leads {
+	if operator := m.c.Operator(ctx); operator != nil && operator.Leads {
 		return fmt.Errorf("operator %s is running, according to its lease: scale its Deployment to 0, and retry in a minute",
 			operator.Leader)
 	}

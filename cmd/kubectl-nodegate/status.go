@@ -57,8 +57,8 @@ func (p *plugin) statuses(ctx context.Context, c *input.Cluster, names []string)
 		return nil, err
 	}
 	out := report.Statuses(rules)
-	out.Operator = c.Operator(ctx, p.now())
-	if problem := frozen(ctx, c, p.now()); problem != nil {
+	out.Operator = c.Operator(ctx)
+	if problem := frozen(ctx, c); problem != nil {
 		out.Frozen = problem.Message
 	}
 	out.ManagedBy = c.CRDManagers(ctx)

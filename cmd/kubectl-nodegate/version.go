@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,8 +65,8 @@ func skew(plugin, image string) string {
 
 // frozen returns the problem for which the operator changes nothing for any rule: another controller acts on them, or
 // the CRD lacks fields. It returns nil if there is none, or if it cannot be known.
-func frozen(ctx context.Context, c *input.Cluster, now time.Time) *ruleset.Problem {
-	if other := c.OtherController(ctx, now); other != nil {
+func frozen(ctx context.Context, c *input.Cluster) *ruleset.Problem {
+	if other := c.OtherController(ctx); other != nil {
 		return other
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}

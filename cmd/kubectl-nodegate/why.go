@@ -73,7 +73,7 @@ func (p *plugin) moment(ctx context.Context, c *input.Cluster, nodes ...string) 
 	}
 	now := p.now()
 	set := input.Compile(rules, now)
-	problem := frozen(ctx, c, now)
+	problem := frozen(ctx, c)
 	if problem != nil {
 		var all []*ruleset.Rule
 		for _, rule := range set.All() {
@@ -87,7 +87,7 @@ func (p *plugin) moment(ctx context.Context, c *input.Cluster, nodes ...string) 
 		all = func() explain.Evidence { return c.Read(ctx, set) }
 	}
 	return &explain.Moment{
-		Rules: known.Resolve(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx, now), Now: now,
+		Rules: known.Resolve(set), Stored: rules, Evidence: known, Operator: c.Operator(ctx), Now: now,
 		Frozen: problem, All: all,
 		Nodes: func() ([]*corev1.Node, error) { return c.Nodes(ctx, labels.Everything()) },
 		Pods:  func(node string) ([]corev1.Pod, error) { return sources.ListPods(ctx, c, node) },

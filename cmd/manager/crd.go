@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -28,6 +29,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/apigroup"
+	"github.com/nodegate/nodegate/internal/serverclock"
 )
 
 // establishLimit is how long the API server may take to serve a CRD.
@@ -55,6 +57,8 @@ while a Node Readiness Controller renews its lease, or if an add-on manager mana
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
+			server := &serverclock.Clock{Own: clock.RealClock{}}
+			cfg.Wrap(server.Wrap)
 			scheme := runtime.NewScheme()
 			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme),
 				coordinationv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -64,7 +68,7 @@ while a Node Readiness Controller renews its lease, or if an add-on manager mana
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
-			if err := apigroup.CheckCRD(cmd.Context(), c, time.Now()); err != nil {
+			if err := apigroup.CheckCRD(cmd.Context(), c, server.Now); err != nil {
 				return err
 			}
 			for _, load := range []func() (*apiextensionsv1.CustomResourceDefinition, error){crd.Load, crd.LoadAdmissionRules} {

@@ -19,11 +19,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/apigroup"
+	"github.com/nodegate/nodegate/internal/serverclock"
 )
 
 // deletePoll is how often the command looks whether the rules are gone.
@@ -56,6 +58,8 @@ has not recorded its group in AdmissionRules, or while a Node Readiness Controll
 			if err != nil {
 				return err
 			}
+			server := &serverclock.Clock{Own: clock.RealClock{}}
+			cfg.Wrap(server.Wrap)
 			scheme := runtime.NewScheme()
 			if err := errors.Join(v1alpha1.AddToScheme(scheme), admissionv1alpha1.AddToScheme(scheme),
 				coordinationv1.AddToScheme(scheme)); err != nil {
@@ -67,7 +71,7 @@ has not recorded its group in AdmissionRules, or while a Node Readiness Controll
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			err = apigroup.CheckRules(ctx, c, cmd.Flags().Changed("api-group"), time.Now())
+			err = apigroup.CheckRules(ctx, c, cmd.Flags().Changed("api-group"), server.Now)
 			if err != nil && !withoutRules(c) {
 				return err
 			}

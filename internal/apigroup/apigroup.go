@@ -25,7 +25,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// leasePatience is how old a lease may be, by the clock of this machine, before its holder counts as gone.
+// leasePatience is how old a lease may be before its holder counts as gone.
 const leasePatience = time.Minute
 
 // addOnManager is the label by which an add-on manager knows the objects that it restores.
@@ -56,8 +56,9 @@ func Check(ctx context.Context, c client.Reader) (recorded bool, err error) {
 }
 
 // CheckRules returns an error unless the rules in the API group of this process are Nodegate's, so that a tool may
-// delete them. It takes a user's word if the group was given.
-func CheckRules(ctx context.Context, c client.Reader, given bool, now time.Time) error {
+// delete them. It takes a user's word if the group was given. now tells the time by the API server's clock: that of a
+// user's machine may be wrong.
+func CheckRules(ctx context.Context, c client.Reader, given bool, now func() time.Time) error {
 	recorded, err := Check(ctx, c)
 	group := v1alpha1.Served()
 	if err != nil || given || group.Own() {
@@ -81,7 +82,7 @@ func CheckRules(ctx context.Context, c client.Reader, given bool, now time.Time)
 // CheckCRD returns an error if the CRD of rules is that of another controller that runs: no installation of Nodegate
 // has recorded that it serves the default group, and a Node Readiness Controller renews its lease or an add-on manager
 // restores the CRD.
-func CheckCRD(ctx context.Context, c client.Reader, now time.Time) error {
+func CheckCRD(ctx context.Context, c client.Reader, now func() time.Time) error {
 	recorded, err := Check(ctx, c)
 	if err != nil || recorded || v1alpha1.Served().Own() {
 		return err
@@ -106,12 +107,12 @@ func CheckCRD(ctx context.Context, c client.Reader, now time.Time) error {
 }
 
 // incumbent returns the problem that a Node Readiness Controller renews its lease, or nil.
-func incumbent(ctx context.Context, c client.Reader, now time.Time) (*ruleset.Problem, error) {
+func incumbent(ctx context.Context, c client.Reader, now func() time.Time) (*ruleset.Problem, error) {
 	leases := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": ruleset.IncumbentLease}); err != nil {
 		return nil, fmt.Errorf("listing leases named %s: %w", ruleset.IncumbentLease, err)
 	}
-	if last, leads := Renewed(leases.Items, now); leads {
+	if last, leads := Renewed(leases.Items, now()); leads {
 		return ruleset.OtherController(last.Namespace, *last.Spec.HolderIdentity), nil
 	}
 	return nil, nil

@@ -54,9 +54,12 @@ func (c *Clock) Client(inner *http.Client) *http.Client {
 	if out.Transport == nil {
 		out.Transport = http.DefaultTransport
 	}
-	out.Transport = &transport{out.Transport, c}
+	out.Transport = c.Wrap(out.Transport)
 	return &out
 }
+
+// Wrap returns a transport whose answers set the clock.
+func (c *Clock) Wrap(inner http.RoundTripper) http.RoundTripper { return &transport{inner, c} }
 
 type transport struct {
 	http.RoundTripper

@@ -237,7 +237,7 @@ func decides(r *v1alpha1.NodeReadinessRule) string {
 // look looks at the operator every ten seconds.
 func (l *Live) look(ctx context.Context) {
 	for {
-		frozen, operator := l.Frozen(ctx), l.Cluster.Operator(ctx, l.Now())
+		frozen, operator := l.Frozen(ctx), l.Cluster.Operator(ctx)
 		managers, prefixes := l.Cluster.CRDManagers(ctx), l.Cluster.TransientTaintPrefixes(ctx)
 		problems, unread := l.Problems(ctx)
 		l.change(func() {

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/serverclock"
 	"github.com/nodegate/nodegate/internal/sources"
 )
 
@@ -61,6 +63,8 @@ var AgentLabels = client.MatchingLabels{"app.kubernetes.io/name": "nodegate", "a
 type Cluster struct {
 	client.WithWatch
 	Clients kubernetes.Interface
+	// Now tells the time by the API server's clock: leases count by it, and that of a user's machine may be wrong.
+	Now func() time.Time
 	// GroupGiven reports whether the user has chosen the API group of the rules.
 	GroupGiven bool
 }
@@ -96,12 +100,15 @@ func New(ctx context.Context, config *rest.Config, group string) (*Cluster, erro
 		config = rest.CopyConfig(config)
 		config.Wrap(func(http.RoundTripper) http.RoundTripper { return failing{unreachable.Err} })
 	}
+	server := &serverclock.Clock{Own: clock.RealClock{}}
+	config = rest.CopyConfig(config)
+	config.Wrap(server.Wrap)
 	c, err := client.NewWithWatch(config, client.Options{Scheme: Scheme()})
 	if err != nil {
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{WithWatch: c, Clients: clients, GroupGiven: group != ""}, Explain(err, "connecting to the cluster")
+	return &Cluster{WithWatch: c, Clients: clients, Now: server.Now, GroupGiven: group != ""}, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
@@ -146,17 +153,17 @@ func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
 
 // lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
 // cannot be read. The user may have permission to read leases in all namespaces or only in the usual one.
-func (c *Cluster) lease(ctx context.Context, name string, now time.Time) (last *coordinationv1.Lease, leads bool) {
+func (c *Cluster) lease(ctx context.Context, name string) (last *coordinationv1.Lease, leads bool) {
 	named, leases := client.MatchingFields{"metadata.name": name}, &coordinationv1.LeaseList{}
 	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
 		return nil, false
 	}
-	return apigroup.Renewed(leases.Items, now)
+	return apigroup.Renewed(leases.Items, c.Now())
 }
 
 // Operator tells by its lease whether a replica of the operator leads; nil if that is not known.
-func (c *Cluster) Operator(ctx context.Context, now time.Time) *report.Operator {
-	l, leads := c.lease(ctx, leaseName, now)
+func (c *Cluster) Operator(ctx context.Context) *report.Operator {
+	l, leads := c.lease(ctx, leaseName)
 	if l == nil {
 		return nil
 	}

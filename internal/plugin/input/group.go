@@ -122,12 +122,12 @@ func (c *Cluster) OtherRules(ctx context.Context) ([]*unstructured.Unstructured,
 
 // CheckInstalled returns an error unless Nodegate serves, or served, the API group of this process in the cluster.
 // nodes are all nodes: a record on them, and the finalizer of Nodegate's own group, tell of rules of the other group.
-func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node, now time.Time) error {
+func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node) error {
 	group, other := v1alpha1.Served().Name, v1alpha1.OtherGroup()
-	if problem := c.OtherController(ctx, now); problem != nil {
+	if problem := c.OtherController(ctx); problem != nil {
 		return errors.New(problem.Message)
 	}
-	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, now); err != nil {
+	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, c.Now); err != nil {
 		return Explain(err, "checking the API group")
 	}
 	if deployed := c.deployedGroup(ctx); deployed != "" && deployed != group {
@@ -152,8 +152,8 @@ func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node, now 
 
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, if it cannot
 // be known, or if Nodegate acts beside it, in its own API group.
-func (c *Cluster) OtherController(ctx context.Context, now time.Time) *ruleset.Problem {
-	l, leads := c.lease(ctx, ruleset.IncumbentLease, now)
+func (c *Cluster) OtherController(ctx context.Context) *ruleset.Problem {
+	l, leads := c.lease(ctx, ruleset.IncumbentLease)
 	if !leads || v1alpha1.Served().Own() {
 		return nil
 	}
