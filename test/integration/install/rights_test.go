@@ -163,7 +163,8 @@ func TestUserRoles(t *testing.T) {
 			"deployments.apps": read, "csinodes.storage.k8s.io": read, "resourceslices.resource.k8s.io": read,
 			"leases.coordination.k8s.io": read, "customresourcedefinitions.apiextensions.k8s.io": read,
 			"admissionrules.nodegate.io": {"get"}},
-		"plugin-editor": {rules: {"patch"}, "nodes": {"patch"}},
+		"plugin-editor": {rules: {"patch"}, "nodes": {"patch"},
+			"nodereadinessrules.rules.nodegate.io": {"list"}},
 	} {
 		name := "nodegate-nodereadinessrule-" + role
 		if strings.HasPrefix(role, "plugin-") {
