@@ -12,13 +12,11 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -32,6 +30,7 @@ import (
 // move moves the rules of an installation to another API group, while its operator is stopped. Each step can be
 // repeated: a command that was interrupted is continued by running it again.
 //
+//	try       the server is asked whether it would create each rule in the other group, with all fields
 //	copy      each rule is created in the other group, with the annotation SuccessorAnnotation, and gets the status of
 //	          its predecessor
 //	hand over AdmissionRules gets the UIDs of the new rules, and the other group. From then on, only an operator of that
@@ -73,6 +72,11 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 	if err := m.read(ctx); err != nil {
 		return err
 	}
+	if !m.done {
+		if err := errors.Join(m.unowned(ctx), m.moved(ctx), m.try(ctx)); err != nil {
+			return err
+		}
+	}
 	if m.done && len(m.rules) == 0 {
 		fmt.Fprintf(p.streams.ErrOut, "Nothing to do: Nodegate serves the API group %s.\n", to)
 		return nil
@@ -89,24 +93,6 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 		}
 	}
 	return m.delete(ctx)
-}
-
-// stopped returns an error if an operator runs, or may start at any time. It would edit rules that have been copied,
-// and their statuses.
-func (m *move) stopped(ctx context.Context) error {
-	if operator := m.c.Operator(ctx); operator != nil && operator.Leads {
-		return fmt.Errorf("operator %s is running, according to its lease: scale its Deployment to 0, and retry in a minute",
-			operator.Leader)
-	}
-	deployments, err := input.List[*appsv1.Deployment](ctx, m.c, "the operator's Deployment", &appsv1.DeploymentList{},
-		input.OperatorLabels)
-	for _, d := range deployments {
-		if ptr.Deref(d.Spec.Replicas, 1) > 0 {
-			return fmt.Errorf("the operator must be stopped: run kubectl -n %s scale deployment %s --replicas=0", d.Namespace,
-				d.Name)
-		}
-	}
-	return err
 }
 
 // read reads the rules of both groups.
@@ -226,19 +212,25 @@ func (m *move) copy(ctx context.Context) error {
 	return nil
 }
 
-func (m *move) copyRule(ctx context.Context, of *predecessor) error {
-	want := &unstructured.Unstructured{Object: map[string]any{"spec": of.rule.Object["spec"]}}
-	want.SetGroupVersionKind(schema.GroupVersionKind{Group: m.to.Name, Version: v1alpha1.Version, Kind: of.rule.GetKind()})
-	want.SetName(of.rule.GetName())
-	want.SetLabels(of.rule.GetLabels())
+// copyOf returns the rule in the other group that continues a rule.
+func (m *move) copyOf(rule *unstructured.Unstructured) *unstructured.Unstructured {
+	want := &unstructured.Unstructured{Object: map[string]any{"spec": rule.Object["spec"]}}
+	want.SetGroupVersionKind(schema.GroupVersionKind{Group: m.to.Name, Version: v1alpha1.Version, Kind: rule.GetKind()})
+	want.SetName(rule.GetName())
+	want.SetLabels(rule.GetLabels())
 	annotations := map[string]string{}
-	for k, v := range of.rule.GetAnnotations() {
+	for k, v := range rule.GetAnnotations() {
 		if k != "kubectl.kubernetes.io/last-applied-configuration" { // it has the former group
 			annotations[k] = v
 		}
 	}
-	annotations[v1alpha1.SuccessorAnnotation] = string(of.rule.GetUID())
+	annotations[v1alpha1.SuccessorAnnotation] = string(rule.GetUID())
 	want.SetAnnotations(annotations)
+	return want
+}
+
+func (m *move) copyRule(ctx context.Context, of *predecessor) error {
+	want := m.copyOf(of.rule)
 	switch {
 	case of.successor == nil:
 		of.successor = want.DeepCopy()
@@ -260,8 +252,7 @@ func (m *move) copyRule(ctx context.Context, of *predecessor) error {
 	}
 	if !equality.Semantic.DeepEqual(of.successor.Object["spec"], want.Object["spec"]) ||
 		status != nil && !equality.Semantic.DeepEqual(of.successor.Object["status"], status) {
-		return errors.New("the API server does not keep all fields: the CRDs of both API groups must be of the same " +
-			"version of Nodegate")
+		return errFields
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func CheckRules(ctx context.Context, c client.Reader, given bool, now func() tim
 	if err != nil || given || group.Own() {
 		return err
 	}
-	other, err := incumbent(ctx, c, now)
+	other, err := Incumbent(ctx, c, now)
 	switch {
 	case err != nil:
 		return err
@@ -87,7 +87,7 @@ func CheckCRD(ctx context.Context, c client.Reader, now func() time.Time) error 
 	if err != nil || recorded || v1alpha1.Served().Own() {
 		return err
 	}
-	other, err := incumbent(ctx, c, now)
+	other, err := Incumbent(ctx, c, now)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func CheckCRD(ctx context.Context, c client.Reader, now func() time.Time) error 
 	return nil
 }
 
-// incumbent returns the problem that a Node Readiness Controller renews its lease, or nil.
-func incumbent(ctx context.Context, c client.Reader, now func() time.Time) (*ruleset.Problem, error) {
+// Incumbent returns the problem that a Node Readiness Controller renews its lease, or nil.
+func Incumbent(ctx context.Context, c client.Reader, now func() time.Time) (*ruleset.Problem, error) {
 	leases := &coordinationv1.LeaseList{}
 	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": ruleset.IncumbentLease}); err != nil {
 		return nil, fmt.Errorf("listing leases named %s: %w", ruleset.IncumbentLease, err)

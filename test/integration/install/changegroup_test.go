@@ -21,7 +21,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -29,6 +31,7 @@ import (
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -66,6 +69,7 @@ func TestTheChangeOfTheAPIGroup(t *testing.T) {
 		if i == 0 {
 			_, err = m.convert(ctx, to)
 			g.Expect(err).To(MatchError(ContainSubstring("the server has no CRD for rules of the API group " + to)))
+			m.prune(ctx, "config/own-group-crd", to)
 		}
 		m.apply(ctx, []string{"config/own-group-crd", "config/crd"}[i])
 		m.createNode(ctx, fmt.Sprintf("new-%d", i))
@@ -76,6 +80,8 @@ func TestTheChangeOfTheAPIGroup(t *testing.T) {
 		m.refuse(ctx, from, to)
 
 		m.interrupt(ctx, to)
+		_, err = m.convert(ctx, from) // the rules there would continue the copies, and not the rules of the records
+		g.Expect(err).To(MatchError(ContainSubstring("start the operator with --api-group=" + to)))
 		_, err = execute(ctx, manager, "--api-group="+from, "--kubeconfig="+c.Kubeconfig(), "apply-crd")
 		g.Expect(err).To(MatchError(ContainSubstring("set --api-group=" + to)))
 		list := listOf(groups[i])
@@ -351,6 +357,54 @@ func (m *mover) refuse(ctx context.Context, from, to string) {
 	_, err := m.convert(ctx, to)
 	m.g.Expect(err).To(MatchError(ContainSubstring(`rule "serving" exists in the API group ` + to + ", too")))
 	cluster.Must(m.t, m.c.Client.Delete(ctx, other))
+	if to != v1alpha1.GroupNames()[0] {
+		return
+	}
+	lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"),
+		RenewTime: new(metav1.NowMicro())}}
+	lease.Name, lease.Namespace = ruleset.IncumbentLease, "default"
+	cluster.Must(m.t, m.c.Client.Create(ctx, lease))
+	_, err = m.convert(ctx, to)
+	m.g.Expect(err).To(MatchError(ContainSubstring("another controller acts on the rules: incumbent-0")))
+	m.g.Expect(m.uids(ctx, 0)).To(BeEmpty())
+	cluster.Must(m.t, m.c.Client.Delete(ctx, lease))
+}
+
+// prune serves another schema of the rules, which keeps nothing of their specs, and then that of config. No rule may be
+// copied before.
+func (m *mover) prune(ctx context.Context, config, to string) {
+	m.t.Helper()
+	objects, err := kustomize(ctx, config)
+	cluster.Must(m.t, err)
+	name := "nodereadinessrules." + to
+	definition := objects[slices.IndexFunc(objects, func(o object) bool { return o.GetName() == name })]
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	cluster.Must(m.t, err)
+	version, _ := versions[0].(map[string]any)
+	version["schema"] = map[string]any{"openAPIV3Schema": map[string]any{"type": "object",
+		"properties": map[string]any{"spec": map[string]any{"type": "object"}}}}
+	delete(version, "additionalPrinterColumns")
+	delete(version, "selectableFields")
+	cluster.Must(m.t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
+	cluster.Must(m.t, applyTo(ctx, m.c.Client, []object{definition}))
+	m.g.Eventually(func() error { _, err := m.convert(ctx, to); return err }).
+		Should(MatchError(ContainSubstring("the API server does not keep all fields")))
+	list := listOf(to)
+	cluster.Must(m.t, m.c.Client.List(ctx, list))
+	m.g.Expect(list.Items).To(BeEmpty())
+	m.apply(ctx, config)
+	m.g.Eventually(func() map[string]any {
+		tried := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"nodeSelector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
+			"conditions":   []any{map[string]any{"type": conditionType, "requiredStatus": "True"}},
+			"taint":        map[string]any{"key": "example.com/tried", "effect": "NoSchedule"}}}}
+		tried.SetAPIVersion(to + "/" + v1alpha1.Version)
+		tried.SetKind("NodeReadinessRule")
+		tried.SetName("tried")
+		_ = m.c.Client.Create(ctx, tried, client.DryRunAll) // with the schema of before, it loses its spec
+		spec, _, _ := unstructured.NestedMap(tried.Object, "spec", "nodeSelector")
+		return spec
+	}).ShouldNot(BeEmpty())
 }
 
 // interrupt runs the conversion again and again, until nothing is left to do. In each run, one write reaches the API
