@@ -9,7 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
@@ -24,6 +26,15 @@ var _ = Describe("convert", func() {
 		Expect(code).To(Equal(0), err)
 		Expect(out).To(Equal(want + "\n---\nnodeReadinessRules: []\n---\n" + want))
 		Expect(err).To(MatchRegexp(`values.yaml: line +1: set apiGroup: ` + other))
+	})
+
+	It("says what is left of an installation whose CRD is gone", func(ctx context.Context) {
+		create(ctx, &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name},
+			MarkerPrefix: "nodegate.io/bootstrap-completed-"})
+		DeferCleanup(func() { Expect(v1alpha1.Serve(v1alpha1.GroupNames()[0])).To(Succeed()) })
+		code, _, err := nodegate(ctx, "convert", "--live", "--yes", "--to", v1alpha1.GroupNames()[0])
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("run kubectl delete admissionrules --all"))
 	})
 
 	DescribeTable("prints nothing for", func(ctx context.Context, says string, args ...string) {
