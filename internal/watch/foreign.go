@@ -62,8 +62,8 @@ type Foreign struct {
 	Rules     *Rules
 
 	known map[string]foreignRule // by name
-	// missing is how many looks in a row found no CRD, and failed how many failed. Looks on request do not count: many may
-	// come at once. One that timed out counts. failing is true after so many have failed that no change waits for another one.
+	// missing is how many looks in a row found no CRD, and failed how many failed. Looks on request count only if they
+	// timed out: many may come at once. failing is true after so many have failed that no change waits for another one.
 	missing, failed int
 	failing         atomic.Bool
 	// asks are requests to look again, and waiting those that the next look answers. ended is closed when Start ends.
