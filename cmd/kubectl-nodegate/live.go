@@ -154,8 +154,8 @@ func (m *move) list(ctx context.Context, group string) ([]unstructured.Unstructu
 		return nil, fmt.Errorf("the server has no CRD for rules of the API group %s: apply it first, as "+
 			"docs/change-api-group.md says", group)
 	case meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("the server has no CRD for rules of the API group %s, which Nodegate has served: if it is not "+
-			"installed any more, run kubectl delete admissionrules --all, and install it as you like (%w)", group, err)
+		return nil, fmt.Errorf("the server has no CRD for rules of the API group %s, which Nodegate has served: if it is "+
+			"not installed any more, run kubectl delete admissionrules --all, and install it as you like (%w)", group, err)
 	default:
 		return list.Items, input.Explain(err, "listing the rules of the API group "+group)
 	}

@@ -108,7 +108,8 @@ func New(ctx context.Context, config *rest.Config, group string) (*Cluster, erro
 		return nil, Explain(err, "connecting to the cluster")
 	}
 	clients, err := kubernetes.NewForConfig(config)
-	return &Cluster{WithWatch: c, Clients: clients, Now: server.Now, GroupGiven: group != ""}, Explain(err, "connecting to the cluster")
+	out := &Cluster{WithWatch: c, Clients: clients, Now: server.Now, GroupGiven: group != ""}
+	return out, Explain(err, "connecting to the cluster")
 }
 
 // List lists objects, page by page. The kind of list must be that of T.
