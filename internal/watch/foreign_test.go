@@ -157,8 +157,9 @@ func TestForeign(t *testing.T) {
 	event := func(what, key, generation string) object {
 		return object{"type": what, "object": partial(theirRule(key, generation))}
 	}
-	former := event("DELETED", "b", "1") // it was created again before this event came
-	former["object"].(object)["metadata"].(object)["uid"] = "former"
+	// of-b was created again before this event came.
+	former := object{"type": "DELETED", "object": object{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+		"metadata": object{"name": "of-b", "uid": "former"}}}
 	both := []string{"v3", "v2"} // the preferred version has only another resource
 	for _, s := range []struct {
 		tells        string
