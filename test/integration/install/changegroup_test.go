@@ -87,6 +87,10 @@ func TestTheChangeOfTheAPIGroup(t *testing.T) {
 		list := listOf(groups[i])
 		cluster.Must(t, c.Client.List(ctx, list))
 		g.Expect(list.Items).To(BeEmpty())
+		theirs := m.another(ctx, to, from, "theirs")
+		_, err = m.convert(ctx, to)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.Client.Delete(ctx, theirs)).To(Succeed(), "it is another controller's")
 		listed := &admissionv1alpha1.AdmissionRules{}
 		cluster.Must(t, c.Client.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, listed))
 		g.Expect(listed.Groups).NotTo(BeEmpty())
@@ -346,14 +350,7 @@ func (m *mover) convert(ctx context.Context, to string, more ...string) (string,
 // refuse checks that rules of the same name in both groups are left as they are.
 func (m *mover) refuse(ctx context.Context, from, to string) {
 	m.t.Helper()
-	list := listOf(from)
-	cluster.Must(m.t, m.c.Client.List(ctx, list))
-	i := slices.IndexFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetName() == "serving" })
-	other := &unstructured.Unstructured{Object: map[string]any{"spec": list.Items[i].Object["spec"]}}
-	other.SetAPIVersion(to + "/" + v1alpha1.Version)
-	other.SetKind("NodeReadinessRule")
-	other.SetName("serving")
-	cluster.Must(m.t, m.c.Client.Create(ctx, other))
+	other := m.another(ctx, from, to, "serving")
 	_, err := m.convert(ctx, to)
 	m.g.Expect(err).To(MatchError(ContainSubstring(`rule "serving" exists in the API group ` + to + ", too")))
 	cluster.Must(m.t, m.c.Client.Delete(ctx, other))
@@ -405,6 +402,20 @@ func (m *mover) prune(ctx context.Context, config, to string) {
 		spec, _, _ := unstructured.NestedMap(tried.Object, "spec", "nodeSelector")
 		return spec
 	}).ShouldNot(BeEmpty())
+}
+
+// another creates a rule in an API group, with the spec of one of the other group.
+func (m *mover) another(ctx context.Context, like, group, name string) *unstructured.Unstructured {
+	m.t.Helper()
+	list := listOf(like)
+	cluster.Must(m.t, m.c.Client.List(ctx, list))
+	i := slices.IndexFunc(list.Items, func(o unstructured.Unstructured) bool { return o.GetName() == "serving" })
+	other := &unstructured.Unstructured{Object: map[string]any{"spec": list.Items[i].Object["spec"]}}
+	other.SetAPIVersion(group + "/" + v1alpha1.Version)
+	other.SetKind("NodeReadinessRule")
+	other.SetName(name)
+	cluster.Must(m.t, m.c.Client.Create(ctx, other))
+	return other
 }
 
 // interrupt runs the conversion again and again, until nothing is left to do. In each run, one write reaches the API
