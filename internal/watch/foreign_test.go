@@ -48,6 +48,8 @@ type theirAPI struct {
 	noList bool
 	// hangs selects requests that are never answered.
 	hangs func(*url.URL) bool
+	// again says that the rules were deleted and created again, with other taints.
+	again bool
 }
 
 // theirRule returns the metadata of a rule, and its spec.
@@ -55,6 +57,16 @@ func theirRule(key, generation string) object {
 	return object{"kind": "NodeReadinessRule", "apiVersion": "readiness.node.x-k8s.io/v2",
 		"metadata": object{"name": "of-" + key, "uid": "uid-" + key, "generation": json.Number(generation)},
 		"spec":     object{"taint": object{"key": "example.com/" + key, "effect": "NoSchedule"}}}
+}
+
+// rule returns a rule, as it is on the API server.
+func (a *theirAPI) rule(key string) object {
+	out := theirRule(key, "1")
+	if a.again {
+		out["metadata"].(object)["uid"] = "again-" + key
+		out["spec"].(object)["taint"].(object)["key"] = "example.com/again-" + key
+	}
+	return out
 }
 
 func partial(of object) object {
@@ -106,11 +118,11 @@ func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case one:
 		a.read++
 		answer = append(answer, object{"kind": "NodeReadinessRuleList", "apiVersion": group + "/v2",
-			"metadata": object{"resourceVersion": "1"}, "items": []object{theirRule(name, "1")}})
+			"metadata": object{"resourceVersion": "1"}, "items": []object{a.rule(name)}})
 	default:
 		items := []object{}
 		for _, key := range a.listed {
-			items = append(items, partial(theirRule(key, "1")))
+			items = append(items, partial(a.rule(key)))
 		}
 		answer = append(answer, object{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
 			"metadata": object{"resourceVersion": "1"}, "items": items})
@@ -190,13 +202,15 @@ func TestForeign(t *testing.T) {
 		{tells: "nor is the group", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
 		{tells: "served again", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"}}, found: true,
 			foreign: []string{"c"}},
-		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
-		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"c"}},
+		{tells: "created again meanwhile", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"},
+			again: true}, found: true, foreign: []string{"again-c"}, read: 1},
+		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"again-c"}},
+		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"again-c"}},
 		{tells: "this is certain", api: &theirAPI{status: http.StatusOK}},
 	} {
 		api.mu.Lock()
 		api.status, api.versions, api.noList, api.read = s.api.status, s.api.versions, s.api.noList, 0
-		api.listed, api.events = s.api.listed, s.api.events
+		api.listed, api.events, api.again = s.api.listed, s.api.events, s.api.again
 		api.mu.Unlock()
 		found, err := f.follow(t.Context())
 		var foreign []string
