@@ -26,9 +26,11 @@ import (
 // stopWithin is how long the operator waits for rules that stop to leave the object before it goes on without that.
 const stopWithin = 2 * time.Second
 
-// errLacking says that the API server has not stored all of the object.
-var errLacking = errors.New("the CRD admissionrules.nodegate.io in the cluster lacks fields of this version; apply " +
-	"the CRD of this version: see config/crd")
+// errLacking says that the API server has not stored all of the object. It is said of each rule, since it is not known
+// which of them need what is missing.
+var errLacking = errors.New("the API server has not stored all of the rules for admission: the CRD " +
+	"admissionrules.nodegate.io in the cluster lacks fields of this version; apply the CRD of this version: see " +
+	"config/crd")
 
 // Writer writes the AdmissionRules while this replica leads. A rule that stops leaves the object before the operator
 // changes a node because of that, and an edited one is written again. A new rule is added a moment later. It is safe
@@ -229,7 +231,7 @@ func (w *Writer) done(object *admissionv1alpha1.AdmissionRules, left []string, e
 		w.object, w.stored, w.left, w.problem, w.lacking = object, ruleset.List(object), sets.New(left...), "", false
 		w.ahead = w.changes(w.set)
 	case errors.Is(err, errLacking):
-		w.object, w.stored, w.problem, w.lacking = object, ruleset.List(object), err.Error(), true
+		w.object, w.stored, w.left, w.problem, w.lacking = object, ruleset.List(object), sets.New(left...), err.Error(), true
 	case leader.Lasts(err):
 		w.problem = err.Error()
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
