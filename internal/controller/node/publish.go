@@ -58,8 +58,8 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 		r.record(p, written, outcome, nil)
 		r.done(p)
 		return r.again(p), nil
-	case apierrors.IsNotFound(err):
-		r.forget(p.node.Name, p.now)
+	case gone(err):
+		r.vanished(p, node, outcome, failure{reason: failurePublished, message: err.Error(), publishers: true})
 		return reconcile.Result{}, nil
 	case apierrors.IsConflict(err): // another client has written the node
 		conflicts.Inc()
@@ -76,9 +76,10 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	return reconcile.Result{}, err
 }
 
-// limited reports whether a limit keeps a rule from holding the node: a write that has failed may only wait.
+// limited reports whether a limit keeps a rule from holding the node, or its condition from being False: a write that
+// has failed may only wait.
 func limited(decisions []state.Decision) bool {
-	return slices.ContainsFunc(decisions, func(d state.Decision) bool { return d.Limit != "" })
+	return slices.ContainsFunc(decisions, func(d state.Decision) bool { return d.Limit != "" || d.Unmarked })
 }
 
 // publish writes the conditions that rules publish in one patch, and returns the node as it is then.

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -148,6 +149,28 @@ var _ = Describe("A rule that publishes a condition", func() {
 		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.material(rule).PublishProblem).To(BeEmpty())
+	})
+
+	It("keeps the delay of a retry while the limit refuses it", func() {
+		w.createRule(build.MakeRule("verdict").Condition(cni).Publish(verdictType).MaxUnavailable("1"))
+		for _, name := range []string{"a", "b"} { // new nodes: only the condition is limited
+			w.createNode(build.MakeNode(name).Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+			w.reconcile(name)
+		}
+		Expect(published("a")).To(HavePrefix("False "))
+		Expect(published("b")).To(HavePrefix("Unknown "))
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		w.unpublishable = apierrors.NewForbidden(corev1.Resource("nodes"), "b", errors.New("a policy"))
+		_, err := w.try("b")
+		Expect(err).To(HaveOccurred())
+		Expect(w.retries.nodes).To(HaveKey("b"))
+		w.unpublishable = nil
+		w.setCondition("a", corev1.ConditionFalse)
+		w.reconcile("a")
+		Expect(published("a")).To(HavePrefix("False "))
+		w.reconcile("b")
+		Expect(w.retries.nodes).To(HaveKey("b"))
 	})
 
 	It("says that it could not hold a node by its verdict alone", func() {

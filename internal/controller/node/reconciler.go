@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -237,8 +238,8 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.reportFull(p, written, outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
 		return r.finish(ctx, p, written, outcome)
-	case apierrors.IsNotFound(err):
-		r.forget(p.node.Name, p.now)
+	case gone(err):
+		r.vanished(p, p.node, outcome, failure{reason: failurePatch, message: err.Error()})
 		return reconcile.Result{}, nil
 	case apierrors.IsInvalid(err) || apierrors.IsConflict(err):
 		return r.refused(ctx, p, outcome, err)
@@ -252,8 +253,8 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 	error) {
 	live := &corev1.Node{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(p.node), live); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(p.node.Name, p.now)
+		if gone(err) {
+			r.vanished(p, p.node, outcome, failure{reason: failurePatch, message: err.Error()})
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading node %q after its patch was refused: %w", p.node.Name, err)
@@ -268,10 +269,16 @@ func (r *Reconciler) refused(ctx context.Context, p *pass, outcome taints.Outcom
 }
 
 // rejected reports whether the API server certainly wrote nothing. After any other error the patch may have succeeded,
-// so its claims stay granted.
+// so its claims stay granted. So it may after the answer of a proxy, which has waited for the API server's.
 func rejected(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 &&
+		status.Status().Code != http.StatusRequestTimeout && !apierrors.IsUnexpectedServerError(err)
+}
+
+// gone reports whether the API server says that the node does not exist. A 404 of a proxy does not count.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
 func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err error) (reconcile.Result, error) {
@@ -291,6 +298,13 @@ func (r *Reconciler) done(p *pass) {
 	if names := r.retries.done(p.node.Name, r.Clock.Now()); len(names) > 0 && r.Enqueue != nil {
 		r.Enqueue(names...)
 	}
+}
+
+// vanished drops a node that was deleted before a write, which has used none of what was granted for it.
+func (r *Reconciler) vanished(p *pass, node *corev1.Node, outcome taints.Outcome, failed failure) {
+	failed.rejected = true
+	r.record(p, node, outcome, &failed)
+	r.forget(node.Name, p.now)
 }
 
 // forget drops a deleted node.

@@ -289,6 +289,23 @@ var _ = Describe("A write that meets another", func() {
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
 	})
+
+	It("uses no turn of a rate if the node is deleted before", func() {
+		rule := w.createRule(network().Rate(1, 600))
+		w.createNode(build.MakeNode("a"))
+		w.createNode(build.MakeNode("b"))
+		w.inForce(rule, w.clock.Now().Add(evidence.MaxClockSkew)) // both were there before
+		w.reconcile("a")
+		w.reconcile("b")
+		inForce := w.Fleet.Rules().Rule(rule.UID)
+		order := w.Fleet.Order(inForce, nil, w.clock.Now())
+		w.Fleet.Issue(inForce, &order)
+		w.between = func() { Expect(server.Client.Delete(w.ctx, w.node("a"))).To(Succeed()) }
+		w.reconcile("a")
+		Expect(w.material(rule).Counts.Matched).To(BeEquivalentTo(1))
+		w.reconcile("b")
+		Expect(w.held("b")).To(BeTrue())
+	})
 })
 
 var _ = Describe("The heartbeat filter", func() {

@@ -6,6 +6,9 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +16,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/gate"
@@ -87,6 +94,40 @@ func TestRetriesOfAllNodesAreBounded(t *testing.T) {
 				t.Errorf("the last node was written %s after the start, the cause was gone after 120 s", last)
 			}
 		})
+	}
+}
+
+// TestOnlyTheAnswersOfTheAPIServerCount: after the answer of a proxy, the API server may still write.
+func TestOnlyTheAnswersOfTheAPIServerCount(t *testing.T) {
+	status := func(code int, reason string) string {
+		return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	}
+	for name, c := range map[string]struct {
+		code           int
+		body           string
+		rejected, gone bool
+	}{
+		"a refusal":              {403, status(403, "Forbidden"), true, false},
+		"no such node":           {404, status(404, "NotFound"), true, true},
+		"a timeout":              {408, status(408, "Timeout"), false, false},
+		"a refusal of a proxy":   {403, "<html>forbidden</html>", false, false},
+		"a 404 of a proxy":       {404, "404 page not found", false, false},
+		"a proxy loses patience": {499, "", false, false},
+		"an error":               {500, status(500, "InternalError"), false, false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if strings.HasPrefix(c.body, "{") {
+				w.Header().Set("Content-Type", "application/json")
+			}
+			w.WriteHeader(c.code)
+			_, _ = w.Write([]byte(c.body))
+		}))
+		api := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+		_, err := api.CoreV1().Nodes().Patch(t.Context(), "n", types.JSONPatchType, []byte("[]"), metav1.PatchOptions{})
+		server.Close()
+		if rejected(err) != c.rejected || gone(err) != c.gone {
+			t.Errorf("%s: rejected %t, gone %t: %v", name, rejected(err), gone(err), err)
+		}
 	}
 }
 
