@@ -208,7 +208,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 				state.held[n] = since
 			}
 		}
-		state.put(n, &e, e.changed == 0, now)
+		state.put(n, node.ResourceVersion, &e, e.changed == 0, now)
 	}
 	if before != nil {
 		state.limit.Inherit(before.limit, before.rule.SelectorHash == rule.SelectorHash)
@@ -278,7 +278,7 @@ func (f *Fleet) Record(node *corev1.Node, entries []Entry, now time.Time) {
 	f.recorded[n] = f.pass
 	var changed []string
 	put := func(state *ruleState, e *Entry) {
-		if state.put(n, e, fresh, now) && !state.told {
+		if state.put(n, node.ResourceVersion, e, fresh, now) && !state.told {
 			state.told = true
 			changed = append(changed, state.rule.Name)
 		}
@@ -330,7 +330,7 @@ func (f *Fleet) Forget(node string, now time.Time) {
 	}
 	var changed []string
 	for _, state := range f.rules {
-		if state.put(n, nil, true, now) {
+		if state.put(n, "", nil, true, now) {
 			changed = append(changed, state.rule.Name)
 		}
 	}

@@ -87,8 +87,13 @@ func (s *scene) entry(i int, state v1alpha1.NodeState, reason string) Entry {
 	return Entry{Rule: s.rule, Current: &current, Outcome: Outcome{State: state, Reason: reason}}
 }
 
-// records stores a decision about node i.
-func (s *scene) records(i int, e Entry) { s.Record(s.nodes[i], []Entry{e}, now) }
+// records stores a decision about a newer version of node i.
+func (s *scene) records(i int, e Entry) {
+	node := *s.nodes[i]
+	node.ResourceVersion += "1"
+	s.nodes[i] = &node
+	s.Record(&node, []Entry{e}, now)
+}
 
 func (s *scene) isReady(i int) {
 	s.records(i, s.entry(i, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds))
@@ -314,6 +319,10 @@ func TestAReservationOutlivesAFailureWithAnUnknownOutcome(t *testing.T) {
 	s.records(0, s.entry(0, v1alpha1.NodeStateFailed, "PatchFailed"))
 	if s.reserve(1, 0) {
 		t.Error("the room of a patch that may have been carried out was given away")
+	}
+	s.Record(s.nodes[0], []Entry{s.entry(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)}, now)
+	if s.reserve(1, 0) {
+		t.Error("the room of a patch was given away before the cache shows that it was not carried out")
 	}
 	s.isReady(0)
 	if !s.reserve(1, 0) {

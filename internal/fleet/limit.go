@@ -52,7 +52,7 @@ func (e *Entry) counts() limit.Node {
 }
 
 // settle tells the limit what an entry means for it. The entry is nil if the rule does not concern the node.
-func (s *ruleState) settle(n int32, e *Entry, now time.Time) {
+func (s *ruleState) settle(n int32, version string, e *Entry, now time.Time) {
 	var claim, mark limit.Fate
 	if e != nil {
 		full := e.State == v1alpha1.NodeStateHeld && e.Warning == AnnotationsFull
@@ -62,7 +62,7 @@ func (s *ruleState) settle(n int32, e *Entry, now time.Time) {
 		mark = limit.Fate{Refused: e.Unmarked, Unknown: (failed || !published) && !e.Unwritten,
 			Unwritten: (failed || !published) && e.Unwritten || full && !e.Current.MarkedFalse}
 	}
-	s.limit.Settle(n, claim, mark, now)
+	s.limit.Settle(n, version, claim, mark, now)
 }
 
 // succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule

@@ -140,11 +140,12 @@ func (s *ruleState) concerned(affected []bool) {
 	}
 }
 
-// put replaces the entry of a node, or removes it with nil. It reports whether the rule's status may have changed.
-func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
+// put replaces the entry of a node, or removes it with nil. The version is that of the node that was decided about. It
+// reports whether the rule's status may have changed.
+func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.Time) bool {
 	before := s.at(n)
 	if before.outcome == none && e == nil {
-		s.settle(n, nil, now)
+		s.settle(n, version, nil, now)
 		return false
 	}
 	var after pair
@@ -187,7 +188,7 @@ func (s *ruleState) put(n int32, e *Entry, fresh bool, now time.Time) bool {
 		s.drop(before.outcome)
 	}
 	s.limit.Recount(n, before.Node, after.Node, e.domains())
-	s.settle(n, e, now)
+	s.settle(n, version, e, now)
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
 		s.pairs = append(s.pairs, make([]pair, missing)...)

@@ -61,8 +61,21 @@ type line struct {
 type grant struct {
 	cell  *cell
 	until time.Time
-	// unknown says that the outcome of a write is not known: the use may be on the node.
-	unknown bool
+	// unknown is when a write last failed whose outcome is not known: the use may be on the node, but not on this version
+	// of the node, which the cache had. Zero: there was no such write.
+	unknown time.Time
+	version string
+	// asked says that the node may use it now: a write may be under way.
+	asked bool
+}
+
+// unknownKept is how long a use stays granted after a write whose outcome is not known, if the cache shows no newer
+// version of the node. It is longer than a cache that has lost its watch is usually behind.
+const unknownKept = time.Minute
+
+// mayBeThere reports whether the use may be on the node, although this version of the node does not show it.
+func (g grant) mayBeThere(version string, now time.Time) bool {
+	return !g.unknown.IsZero() && g.version == version && now.Before(g.unknown.Add(unknownKept))
 }
 
 // New returns the state of limits that count no node. kept says that the places of deleted nodes count. before is the
@@ -103,8 +116,7 @@ func (l *Limit) Inherit(from *Limit, same bool) {
 		before := &from.lines[u]
 		for n, g := range before.granted {
 			g.cell = l.at(n, g.cell)
-			g.cell.take(u, 1)
-			l.lines[u].granted[n] = g
+			l.grant(u, n, g)
 		}
 		for n, w := range before.waiters {
 			if l.rule.Set() {
@@ -197,13 +209,24 @@ type Request struct {
 // Reserve asks whether a node may use the limits. It returns why not, or "" if it may. Settle ends a grant. It may be
 // used now: the caller asks again before it tries again.
 func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
-	line := &l.lines[r.Use]
-	if g, ok := line.granted[n]; ok {
-		if g.until.IsZero() || inTime(g.until, now) {
-			return ""
-		}
-		l.end(r.Use, n, false)
+	g, granted := l.lines[r.Use].granted[n]
+	if !granted {
+		return l.reserve(n, r, now)
 	}
+	if g.until.IsZero() || inTime(g.until, now) {
+		g.asked = true
+		l.lines[r.Use].granted[n] = g
+		return ""
+	}
+	l.end(r.Use, n, false)
+	if why = l.reserve(n, r, now); why != "" && !g.unknown.IsZero() { // Settle ends it
+		l.grant(r.Use, n, g)
+	}
+	return why
+}
+
+func (l *Limit) reserve(n int32, r Request, now time.Time) (why string) {
+	line := &l.lines[r.Use]
 	if failed := line.failed[n]; failed.After(r.Since) {
 		r.Since = failed
 	}
@@ -224,9 +247,13 @@ func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
 	if !r.Held {
 		g.until = l.rates.spend(r.Use)
 	}
-	line.granted[n] = g
-	c.take(r.Use, 1)
+	l.grant(r.Use, n, g)
 	return ""
+}
+
+func (l *Limit) grant(u Use, n int32, g grant) {
+	g.cell.take(u, 1)
+	l.lines[u].granted[n] = g
 }
 
 // Fate is what is known of a use of the limits by a node after a decision about it. The zero value says that a granted
@@ -235,33 +262,39 @@ type Fate struct {
 	// Refused says that the limits do not allow it: the node waits.
 	Refused bool
 	// Unknown says that the outcome of the last write is not known. A granted use may or may not be on the node, and stays
-	// granted until a later decision shows which.
+	// granted until a decision about a newer version of the node, for unknownKept at most.
 	Unknown bool
 	// Unwritten says that a granted use was certainly not written: the API server has refused that, or the node has no
 	// room for the record.
 	Unwritten bool
 }
 
-// Settle ends a node's grants and its waiting, depending on the decision about it.
-func (l *Limit) Settle(n int32, claim, mark Fate, now time.Time) {
+// Settle ends a node's grants and its waiting, depending on the decision about a version of it, which is empty for a
+// deleted node.
+func (l *Limit) Settle(n int32, version string, claim, mark Fate, now time.Time) {
 	for u, f := range [kinds]Fate{claim, mark} {
-		l.settle(Use(u), n, f, now)
+		l.settle(Use(u), n, version, f, now)
 	}
 }
 
-func (l *Limit) settle(u Use, n int32, f Fate, now time.Time) {
+func (l *Limit) settle(u Use, n int32, version string, f Fate, now time.Time) {
 	line := &l.lines[u]
-	switch g, granted := line.granted[n]; {
+	g, granted := line.granted[n]
+	switch {
 	case f.Unknown && granted:
-		g.unknown = true
-		line.granted[n], line.failed[n] = g, now
+		g.unknown, g.version = now, version
+		line.failed[n] = now
 	case f.Unwritten && granted:
 		line.failed[n] = now
 	case !f.Refused && !f.Unknown && !f.Unwritten:
 		delete(line.failed, n)
 	}
-	if !f.Unknown {
+	switch kept := f.Unknown || g.mayBeThere(version, now); {
+	case !kept:
 		l.end(u, n, f.Unwritten)
+	case granted:
+		g.asked = false
+		line.granted[n] = g
 	}
 	if !f.Refused {
 		l.stopWaiting(u, n)
@@ -277,7 +310,7 @@ func (l *Limit) end(u Use, n int32, unused bool) {
 	g.cell.take(u, -1)
 	delete(l.lines[u].granted, n)
 	l.changed = true
-	if unused && !g.unknown {
+	if unused && g.unknown.IsZero() {
 		l.rates.giveBack(u, g.until)
 	}
 }

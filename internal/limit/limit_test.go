@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +34,14 @@ func domainsOf(n int32, per string) v1alpha1.Limit { return v1alpha1.Limit{MaxDo
 type fleet struct {
 	testing.TB
 	*Limit
-	labels []map[string]string
-	nodes  []Node
-	now    time.Time
+	labels   []map[string]string
+	nodes    []Node
+	versions map[int]int
+	now      time.Time
 }
 
 func newFleet(t testing.TB, labels []map[string]string, entries ...v1alpha1.Limit) *fleet {
-	f := &fleet{TB: t, labels: labels, nodes: make([]Node, len(labels)), now: start}
+	f := &fleet{TB: t, labels: labels, nodes: make([]Node, len(labels)), versions: map[int]int{}, now: start}
 	f.version(entries...)
 	for i := range labels {
 		f.is(i, Node{Counted: true})
@@ -69,6 +71,7 @@ func (f *fleet) request(i, since int) Request {
 func (f *fleet) is(i int, n Node) {
 	f.Recount(int32(i), f.nodes[i], n, f.domains(i))
 	f.nodes[i] = n
+	f.versions[i]++
 }
 
 // asks lets nodes ask to be held, the first of them unready for longest, and returns which may be.
@@ -84,7 +87,9 @@ func (f *fleet) asks(nodes ...int) (granted []int) {
 }
 
 // settles says what has become of what was granted to a node.
-func (f *fleet) settles(i int, fate Fate) { f.Settle(int32(i), fate, fate, f.now) }
+func (f *fleet) settles(i int, fate Fate) {
+	f.Settle(int32(i), strconv.Itoa(f.versions[i]), fate, fate, f.now)
+}
 
 // marks lets the condition become False on nodes, and returns on which.
 func (f *fleet) marks(nodes ...int) (granted []int) {
@@ -274,6 +279,64 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			t.Errorf("held %v, status %+v", got, f.Status())
 		}
 	})
+}
+
+// TestAWriteWithoutAnAnswerKeepsItsPlace: it may have been carried out, and the cache does not show that yet.
+func TestAWriteWithoutAnAnswerKeepsItsPlace(t *testing.T) {
+	for _, use := range []Use{Claims, Marks} {
+		for later, fate := range map[string]Fate{"refused by a webhook": {Unwritten: true}, "not needed": {},
+			"refused by the limits": {Refused: true}} {
+			f := newFleet(t, racks("a", "a"), limitOf("1", ""))
+			asks := func(when string, i int, want bool) {
+				t.Helper()
+				r := f.request(i, i)
+				r.Use = use
+				if got := f.Reserve(int32(i), r, f.now) == ""; got != want {
+					t.Errorf("use %d, %s, %s: node %d may use the limit: %t", use, later, when, i, got)
+				}
+			}
+			begin := func() {
+				f = newFleet(t, racks("a", "a"), limitOf("1", ""))
+				asks("at first", 0, true)
+				f.settles(0, Fate{Unknown: true})
+				asks("at first", 1, false)
+				f.settles(0, fate)
+				asks("before the cache shows it", 1, false)
+			}
+			begin()
+			f.versions[0]++
+			f.settles(0, fate)
+			if got := f.Wake(nil); !slices.Equal(got, []int32{1}) {
+				t.Errorf("use %d, %s: woken %v", use, later, got)
+			}
+			asks("the cache shows that it was not", 1, true)
+
+			begin()
+			f.now = f.now.Add(time.Minute - time.Second)
+			if freed, again := f.FreePlaces(f.now); freed || again != time.Second {
+				t.Errorf("use %d, %s: freed %t, again %s", use, later, freed, again)
+			}
+			asks("another try", 0, true)
+			f.now = f.now.Add(time.Second)
+			if freed, _ := f.FreePlaces(f.now); freed {
+				t.Errorf("use %d, %s: freed during another try", use, later)
+			}
+			f.settles(0, Fate{Unknown: true})
+			f.now = f.now.Add(time.Minute)
+			if freed, _ := f.FreePlaces(f.now); !freed {
+				t.Errorf("use %d, %s: never freed", use, later)
+			}
+			asks("the cache cannot be that old", 1, true)
+
+			begin()
+			f.Delete(0, f.nodes[0], f.now)
+			f.is(0, Node{})
+			f.Settle(0, "", Fate{}, Fate{}, f.now)
+			if got := f.Status().Deleted; got != 1 {
+				t.Errorf("use %d, %s: %d places of deleted nodes", use, later, got)
+			}
+		}
+	}
 }
 
 func TestARecordKeepsItsDomains(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 //	          released, or True
 //
 // In a domain, only nodes that wait there keep the places, unless a limit is about the number of domains.
+// While a write may have used a place, without an answer that says so, the place is in use.
 // All places of deleted nodes are free after a change of the selector, and while the rule is in dry-run or suspended.
 
 // placeKept is how long the places of deleted nodes stay in use at least, if no new node becomes ready.
@@ -35,20 +36,22 @@ const placeKept = time.Hour
 // place reports whether the node uses a place.
 func (n Node) place() bool { return n.Counted && n.Claimed || n.Marked }
 
-// Delete keeps the place of a node that is deleted. If the outcome of the last write to it is not known, a granted
-// claim may be on the node.
+// Delete keeps the place of a node that is deleted. If the outcome of the last write to it is not known, a granted use
+// may be on the node.
 func (l *Limit) Delete(n int32, node Node, now time.Time) {
-	g := l.lines[Claims].granted[n]
-	c := g.cell
-	if c == nil || node.place() {
-		c = l.at(n, l.base)
-	}
-	if l.kept && (node.place() || g.unknown) {
-		for _, d := range c.domains {
-			d.vacate(1)
+	c, used := l.at(n, l.base), node.place()
+	for u := range l.lines {
+		if g := l.lines[u].granted[n]; !used && !g.unknown.IsZero() {
+			c, used = g.cell, true
 		}
-		l.deletedAt = now
 	}
+	if !l.kept || !used {
+		return
+	}
+	for _, d := range c.domains {
+		d.vacate(1)
+	}
+	l.deletedAt = now
 }
 
 // vacate counts places of deleted nodes.
@@ -101,9 +104,27 @@ func (l *Limit) free(in func(*domain) bool) (freed bool) {
 	return freed
 }
 
-// FreePlaces frees the places of deleted nodes if their time is over and they keep no node waiting. It returns whether
-// it did, and when to call it again, or 0 if nothing changes by the passage of time.
+// FreePlaces frees the places of deleted nodes if their time is over and they keep no node waiting, and those of uses
+// that no longer may be there. It returns whether it did, and when to call it again, or 0 if nothing changes by the
+// passage of time.
 func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
+	freed, again = l.freeDeleted(now)
+	for u := range kinds {
+		for n, g := range l.lines[u].granted {
+			switch left := g.unknown.Add(unknownKept).Sub(now); {
+			case g.unknown.IsZero() || g.asked:
+			case left <= 0:
+				l.end(u, n, false)
+				freed = true
+			case again == 0 || left < again:
+				again = left
+			}
+		}
+	}
+	return freed, again
+}
+
+func (l *Limit) freeDeleted(now time.Time) (freed bool, again time.Duration) {
 	if l.all.deleted == 0 {
 		return false, 0
 	}

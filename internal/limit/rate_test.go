@@ -105,6 +105,35 @@ func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
 	}
 }
 
+// TestAClaimAfterItsTimeKeepsItsPlace: it may have been made, and the cache does not show that yet.
+func TestAClaimAfterItsTimeKeepsItsPlace(t *testing.T) {
+	f := newFleet(t, racks("a", "a"), rateOf(5, 60), limitOf("1", ""))
+	f.asks(0, 1)
+	o := f.Order(nil, f.now)
+	f.Issue(&o)
+	f.Reserve(0, f.request(0, 0), f.now)
+	f.now = start.Add(25 * time.Second)
+	f.settles(0, Fate{Unknown: true})
+	for range 2 {
+		f.now = f.now.Add(10 * time.Second)
+		if f.Reserve(0, f.request(0, 0), f.now) == "" {
+			t.Error("the claim is made after its time")
+		}
+		f.settles(0, Fate{Refused: true})
+		if o = f.Order(nil, f.now); o.Claims != 0 || len(f.Wake(nil)) != 0 {
+			t.Errorf("its place is free: %+v", o)
+		}
+	}
+	f.now = f.now.Add(time.Minute)
+	f.FreePlaces(f.now)
+	if o = f.Order(nil, f.now); o.Claims != 1 {
+		t.Errorf("ordered %+v for the next claim", o)
+	}
+	if f.Issue(&o); !slices.Equal(f.asks(0, 1), []int{1}) {
+		t.Error("the next turn is not that of the node whose write has not failed")
+	}
+}
+
 // TestARateDoesNotReleaseANode asks for nodes that are held already, as after the override Hold.
 func TestARateDoesNotReleaseANode(t *testing.T) {
 	f := newFleet(t, racks("a", "a", "a", "b", "c"), rateOf(1, 60), limitOf("2", ""), limitOf("1", rack))
@@ -197,6 +226,7 @@ func TestANodeThatCannotBeWrittenComesAfterTheOthers(t *testing.T) {
 	f.Reserve(0, f.request(0, 0), f.now)
 	f.settles(0, Fate{Unknown: true})
 	f.asks(1)
+	f.versions[0]++
 	f.settles(0, Fate{Unwritten: true})
 	f.Reserve(0, f.request(0, 0), f.now)
 	f.Reserve(2, f.request(2, 70), f.now)

@@ -17,8 +17,8 @@ func init() {
 }`, "published"},
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
-		{"8: the place of a deleted node is free", `if l.kept && (node.place()`,
-			`if !MUTANT && l.kept && (node.place()`, "places"},
+		{"8: the place of a deleted node is free", `if !l.kept || !used {`,
+			`if MUTANT || !l.kept || !used {`, "places"},
 		{"8: places of deleted nodes are forgotten at a restart", `	l.restore("", "", int(status.Deleted))`,
 			`	if MUTANT {
 		return

@@ -334,8 +334,8 @@ var mutants = []mutant{
 	{"the times of claims in the rule's status do not count", `	if before == nil {
 		before = &v1alpha1.RateStatus{}`, `	if before == nil || MUTANT {
 		before = &v1alpha1.RateStatus{}`, "rate"},
-	{"a claim under a rate is made late", `		if g.until.IsZero() || inTime(g.until, now) {`,
-		`		if g.until.IsZero() || MUTANT || inTime(g.until, now) {`, "rate"},
+	{"a claim under a rate is made late", `	if g.until.IsZero() || inTime(g.until, now) {`,
+		`	if g.until.IsZero() || MUTANT || inTime(g.until, now) {`, "rate"},
 	{"nodes of several racks are not held in turn", `		first = !l.order(next, w)
 `, `		first = !l.order(next, w) || MUTANT && next.cell != w.cell
 `, "first"},
