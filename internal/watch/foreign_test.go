@@ -61,11 +61,11 @@ func theirRule(key, generation string) object {
 
 // rule returns a rule, as it is on the API server.
 func (a *theirAPI) rule(key string) object {
-	out := theirRule(key, "1")
-	if a.again {
-		out["metadata"].(object)["uid"] = "again-" + key
-		out["spec"].(object)["taint"].(object)["key"] = "example.com/again-" + key
+	if !a.again {
+		return theirRule(key, "1")
 	}
+	out := theirRule("again-"+key, "1")
+	out["metadata"] = object{"name": "of-" + key, "uid": "again-" + key, "generation": json.Number("1")}
 	return out
 }
 
