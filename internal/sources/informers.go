@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/watch"
 )
 
@@ -100,8 +99,7 @@ const nodeIndex = "node"
 func (c ClientInformers) Follow(ctx context.Context, w *Watch) Informer {
 	ctx, cancel := context.WithCancel(ctx)
 	if w.OfDaemonSets {
-		s := &podStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
-			byNode: map[string][]evidence.DaemonPod{}}
+		s := NewPodStore(w, cancel)
 		c.fill(ctx, w, s, &s.failures)
 		return s
 	}

@@ -4,7 +4,6 @@
 package sources
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,15 +15,21 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 )
 
-// podStore stores the pods of DaemonSets of one namespace by node, with at most 200 bytes for each. An informer needs
+// PodStore stores the pods of DaemonSets of one namespace by node, with at most 200 bytes for each. An informer needs
 // more for its keys and indices alone. A reflector fills it.
-type podStore struct {
+type PodStore struct {
 	failures
 	nodesChanged func(objects ...any)
-	cancel       context.CancelFunc
+	cancel       func()
 
 	mu     sync.Mutex
 	byNode map[string][]evidence.DaemonPod
+}
+
+// NewPodStore returns an empty store for a watch of pods of DaemonSets. The function ends what fills it.
+func NewPodStore(w *Watch, cancel func()) *PodStore {
+	return &PodStore{failures: failures{changed: w.StateChanged}, nodesChanged: w.Changed, cancel: cancel,
+		byNode: map[string][]evidence.DaemonPod{}}
 }
 
 // slimPod is a pod on its way into the store. A reflector asks for its name and version.
@@ -36,22 +41,22 @@ type slimPod struct {
 }
 
 // Transformer implements cache.TransformingStore, so that the first list is never in memory as a whole.
-func (*podStore) Transformer() cache.TransformFunc { return transform(stripDaemonPod) }
+func (*PodStore) Transformer() cache.TransformFunc { return transform(stripDaemonPod) }
 
 // Add implements cache.ReflectorStore.
-func (s *podStore) Add(o any) error { return s.apply(o, false) }
+func (s *PodStore) Add(o any) error { return s.apply(o, false) }
 
 // Update implements cache.ReflectorStore.
-func (s *podStore) Update(o any) error { return s.apply(o, false) }
+func (s *PodStore) Update(o any) error { return s.apply(o, false) }
 
 // Delete implements cache.ReflectorStore.
-func (s *podStore) Delete(o any) error { return s.apply(o, true) }
+func (s *PodStore) Delete(o any) error { return s.apply(o, true) }
 
 // Resync implements cache.ReflectorStore.
-func (*podStore) Resync() error { return nil }
+func (*PodStore) Resync() error { return nil }
 
 // apply stores or deletes one pod. It reports the pod's node only if the stored copy has changed.
-func (s *podStore) apply(o any, deleted bool) error {
+func (s *PodStore) apply(o any, deleted bool) error {
 	p, err := slim(o)
 	if err != nil {
 		return err
@@ -81,7 +86,7 @@ func (s *podStore) apply(o any, deleted bool) error {
 }
 
 // Replace implements cache.ReflectorStore.
-func (s *podStore) Replace(list []any, _ string) error {
+func (s *PodStore) Replace(list []any, _ string) error {
 	next := map[string][]evidence.DaemonPod{}
 	for _, o := range list {
 		p, err := slim(o)
@@ -127,10 +132,10 @@ func slim(o any) (*slimPod, error) {
 }
 
 // Stop implements Informer.
-func (s *podStore) Stop() { s.cancel() }
+func (s *PodStore) Stop() { s.cancel() }
 
 // ByNode implements Informer. It returns one slice of readiness.DaemonPods, or nothing.
-func (s *podStore) ByNode(node string) []any {
+func (s *PodStore) ByNode(node string) []any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byNode[node]) == 0 {

@@ -28,7 +28,7 @@ const bytesPerPod = 200
 func TestAPodOfADaemonSetCostsFewBytes(t *testing.T) {
 	const nodes, agents = 1500, 20
 	var nodesChanged int
-	s := &podStore{failures: failures{changed: func() {}}, nodesChanged: func(...any) { nodesChanged++ },
+	s := &PodStore{failures: failures{changed: func() {}}, nodesChanged: func(...any) { nodesChanged++ },
 		byNode: map[string][]evidence.DaemonPod{}}
 	born := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var templates []*corev1.Pod
@@ -92,7 +92,7 @@ func heap() int {
 
 func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 	var told []string
-	s := &podStore{failures: failures{changed: func() {}}, byNode: map[string][]evidence.DaemonPod{},
+	s := &PodStore{failures: failures{changed: func() {}}, byNode: map[string][]evidence.DaemonPod{},
 		nodesChanged: func(objects ...any) { told = append(told, NodesOf(objects[0])...) }}
 	agent, born := build.MakeDaemonSet("kube-system", "agent"), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	a, b := agent.Pod("a", born).Obj(), agent.Pod("b", born).Obj()

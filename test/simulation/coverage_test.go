@@ -37,7 +37,6 @@ var unmeasured = []struct{ path, why, test string }{
 	{"watch/foreign.go", "a watch of a real connection", "internal/watch/foreign_test.go"},
 	{"ruleset/foreign.go", "another controller, which has stories of its own", "internal/taints/beside_test.go"},
 	{"sources/informers.go", "client-go's informers", "internal/sources/informers_test.go"},
-	{"sources/podstore.go", "a store of client-go's reflectors", "internal/sources/podstore_test.go"},
 	{"sources/snapshot.go", "reads evidence for the plugin", "internal/sources/sources_test.go"},
 	{"operator/run.go", "the manager with its connections", "internal/operator/run_test.go"},
 	{"operator/webhooks.go", "the server of webhooks", "internal/admission/server_test.go"},

@@ -214,6 +214,7 @@ func (s *store) apply(before, after *api.Object) {
 	default:
 		return
 	}
+	s.follows.keep(before, after)
 	for _, q := range s.handlers {
 		q.pending = append(q.pending, notice{before, after})
 	}
@@ -237,11 +238,12 @@ func (s *store) relist(server *api.Server) {
 		objects, version = server.ListAt(s.kind, s.oldest), s.oldest
 	}
 	s.listed, s.cut, s.resumes, s.at, s.cuts = true, false, false, version, server.Cuts()
+	if s.selects != nil {
+		objects = slices.DeleteFunc(objects, func(o *api.Object) bool { return !s.selects(o) })
+	}
+	s.follows.replace(objects)
 	gone := maps.Clone(s.objects)
 	for _, o := range objects {
-		if s.selects != nil && !s.selects(o) {
-			continue
-		}
 		delete(gone, o.Key())
 		if first {
 			s.keep(o)

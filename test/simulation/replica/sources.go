@@ -36,6 +36,8 @@ type following struct {
 	failed   string
 	told     string // what the operator has heard of failed
 	compiled int    // how many changes of DaemonSets it has not compiled into its rules yet
+	pods     *sources.PodStore
+	stored   [][]any // what changed in pods, and the operator has not heard of
 }
 
 // kindOfWatch is the kind of the objects of a watch.
@@ -67,6 +69,11 @@ func (f followers) Follow(_ context.Context, w *sources.Watch) sources.Informer 
 		key:   string(kind) + ":" + w.Namespace + "/" + w.Options.LabelSelector,
 		store: f.replica.newStore(kind, selects)}
 	out.store.follows = out
+	if w.OfDaemonSets {
+		keeps := *w
+		keeps.Changed = func(objects ...any) { out.stored = append(out.stored, objects) }
+		out.pods = sources.NewPodStore(&keeps, nil)
+	}
 	f.replica.World.Watches(kind, w.Namespace, w.Options.LabelSelector)
 	q := out.store.subscribe(nil)
 	q.handler = toolscache.ResourceEventHandlerDetailedFuncs{
@@ -93,18 +100,14 @@ func (f followers) Follow(_ context.Context, w *sources.Watch) sources.Informer 
 }
 
 // changed tells the operator of a change, in the form in which the watch keeps objects. Of the pods of DaemonSets, it
-// hears only of what it keeps.
+// hears of what has changed in their store.
 func (f *following) changed(versions ...any) {
-	if f.watch.OfDaemonSets {
-		kept := map[evidence.DaemonPod]int{}
-		for _, v := range versions {
-			if pod, ok := evidence.DaemonPodOf(v.(*corev1.Pod)); ok {
-				kept[pod]++
-			}
+	if f.pods != nil {
+		for _, objects := range f.stored {
+			f.watch.Changed(objects...)
 		}
-		if len(kept) == 0 || len(kept) == 1 && len(versions) == 2 && slices.Contains(slices.Collect(maps.Values(kept)), 2) {
-			return
-		}
+		f.stored = nil
+		return
 	}
 	if f.kind == api.DaemonSets {
 		for i := range versions {
@@ -147,18 +150,37 @@ func (f *following) Stop() {
 	}
 }
 
+// keep stores what a watch has brought in the form in which the operator keeps it; a list replaces everything.
+func (f *following) keep(before, after *api.Object) {
+	if f == nil || f.pods == nil {
+		return
+	}
+	if after != nil {
+		utilruntime.Must(f.pods.Update(typed(after)))
+	} else {
+		utilruntime.Must(f.pods.Delete(typed(before)))
+	}
+}
+
+func (f *following) replace(objects []*api.Object) {
+	if f == nil || f.pods == nil {
+		return
+	}
+	list := make([]any, len(objects))
+	for i, o := range objects {
+		list[i] = typed(o)
+	}
+	utilruntime.Must(f.pods.Replace(list, ""))
+}
+
 // ByNode implements sources.Informer.
 func (f *following) ByNode(node string) []any {
+	if f.pods != nil {
+		return f.pods.ByNode(node)
+	}
 	var out []any
-	var pods []evidence.DaemonPod
 	for _, name := range slices.Sorted(maps.Keys(f.store.objects)) {
 		o := f.store.objects[name]
-		if f.watch.OfDaemonSets {
-			if pod, ok := evidence.DaemonPodOf(o.Meta.(*corev1.Pod)); ok && evidence.NodeOf(o.Meta.(*corev1.Pod)) == node {
-				pods = append(pods, pod)
-			}
-			continue
-		}
 		kept := o.Memo("stripped", func() any {
 			kept, err := f.watch.Strip(typed(o).DeepCopyObject())
 			utilruntime.Must(err)
@@ -167,9 +189,6 @@ func (f *following) ByNode(node string) []any {
 		if slices.Contains(sources.NodesOf(kept), node) {
 			out = append(out, kept)
 		}
-	}
-	if len(pods) > 0 {
-		out = append(out, pods)
 	}
 	return out
 }
