@@ -259,6 +259,15 @@ func TestHoldOn(t *testing.T) {
 	}
 }
 
+// TestAGuardBeginsWithTheNode: by a clock that is behind, the node is created later. A time before is not in the record.
+func TestAGuardBeginsWithTheNode(t *testing.T) {
+	n := lost().Unannotate(recordKey).Created(at(30)).Obj()
+	h := HoldOn(ruleset.Compile(rule().Obj(), nil, at(0)), n, at(10))
+	if h.State != HoldActive || !h.Since.Equal(at(30)) {
+		t.Errorf("%q since %s", h.State, h.Since)
+	}
+}
+
 func TestDue(t *testing.T) {
 	taint := func(key string, second int) corev1.Taint {
 		return corev1.Taint{Key: key, Effect: noExecute, TimeAdded: &metav1.Time{Time: at(second)}}

@@ -176,16 +176,18 @@ func (h Hold) recovering(in nodeview.Input) Hold {
 	return h
 }
 
-// lostAt returns when the node stopped being ready: not before the guard was added to the rule, or the node created.
+// lostAt returns when the node stopped being ready: not before the guard was added to the rule, or the node created. The
+// record drops a time before the creation, which may be in the future of a clock that is behind.
 func lostAt(in nodeview.Input) time.Time {
 	since := in.Verdict.Since
-	for _, t := range []time.Time{in.Rule.GuardSince, in.Node.CreationTimestamp.Time} {
-		if t.After(since) {
-			since = t
-		}
+	if in.Rule.GuardSince.After(since) {
+		since = in.Rule.GuardSince
 	}
 	if since.After(in.Now) {
 		since = in.Now
+	}
+	if created := in.Node.CreationTimestamp.Time; created.After(since) {
+		since = created
 	}
 	return since.Truncate(time.Second)
 }

@@ -142,6 +142,9 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 			continue
 		}
 		now := r.Clock.Now()
+		if guard.Tried(pod, due) {
+			due = time.Time{}
+		}
 		denied := !due.After(end.Add(grace)) // the replicas learn of the end at different times
 		if due.After(end) {
 			due = due.Add(grace)

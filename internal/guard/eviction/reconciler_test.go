@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -367,6 +368,22 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.deletes).To(Equal([]string{"due"}))
 		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
 	})
+
+	DescribeTable("evicts a pod that the node controller has tried to evict, also by a clock that is behind",
+		func(ctx context.Context, after time.Duration, want []string) {
+			w := newWorld(ctx)
+			w.rules(w.link().Deleted(w.start))
+			node, tried := w.recorded(30), get(w, w.pod("tried", 100))
+			due, _ := guard.Due(tried, node.Spec.Taints)
+			tried.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: "DeletionByTaintManager", LastTransitionTime: metav1.NewTime(due.Add(after))}}
+			Expect(server.Client.Status().Update(ctx, tried)).To(Succeed())
+			w.at(31)
+			Expect(w.deletes).To(Equal(want))
+		},
+		Entry("when it was due", time.Duration(0), []string{"tried"}),
+		Entry("but not in an outage before", -10*time.Second, nil),
+	)
 
 	It("does not wait for a pod that cannot be deleted", func(ctx context.Context) {
 		w := newWorld(ctx)

@@ -143,11 +143,8 @@ func (m *Model) guards(was, is, shown *node, r *rule, v *View) {
 		if h.guarded = true; was.record(uid).GuardedSince.IsZero() {
 			h.guardedAt = m.now()
 		}
-	case was.record(uid).GuardedSince.IsZero():
-	case m.holds(shown, r, v, false) != no:
+	case !was.record(uid).GuardedSince.IsZero() && m.holds(shown, r, v, false) != no:
 		h.guarded = false // the node has recovered: its pods stay
-	case m.wrong() && v.Now.Before(shown.condition("Ready").LastTransitionTime.Add(time.Minute)):
-		h.guarded = false // by a clock that is behind, none is due yet: they are left to the node controller
 	}
 }
 

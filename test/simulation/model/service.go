@@ -147,16 +147,19 @@ func (m *Model) restPods(v *View) {
 	}
 }
 
-// longUnguarded reports whether all guards of a node surely ended two minutes ago, and the pod is due for as long.
+// longUnguarded reports whether all guards of a node surely ended two minutes ago, under rules that were not edited
+// since, and the pod is due for as long.
 func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
-	longest := time.Duration(0)
+	longest, edited := time.Duration(0), time.Time{}
 	for r := range each[rule](v.Rules) {
+		edited = latest(edited, m.rules[r.Metadata.UID].edited)
 		if g := r.Spec.EvictionGuard; g != nil {
 			longest = max(longest, time.Duration(cmp.Or(g.MaxHoldSeconds, 1800))*time.Second)
 		}
 	}
 	ready := n.condition("Ready")
-	due := latest(m.node(n.Metadata.UID).guardedAt.Add(longest), p.Metadata.CreationTimestamp, ready.LastTransitionTime)
+	due := latest(edited, m.node(n.Metadata.UID).guardedAt.Add(longest), p.Metadata.CreationTimestamp,
+		ready.LastTransitionTime)
 	for _, c := range p.Status.Conditions {
 		due = latest(due, c.LastTransitionTime) // it may have been bound later
 	}

@@ -83,6 +83,8 @@ func init() {
 		if due.After(end) {
 			due = due.Add(grace)
 `, "evicted"},
+		{"a pod that the node controller has tried to evict is due by the leader's clock",
+			`if guard.Tried(pod, due) {`, `if !MUTANT && guard.Tried(pod, due) {`, "evicted"},
 		{"overrides end too early", `return !o.Until.IsZero() && !now.Before(o.Until) }`,
 			`return !o.Until.IsZero() && (MUTANT && !now.Before(o.Until.Add(-4*time.Second)) || !now.Before(o.Until)) }`,
 			"lapsed|taints|closed|opened|limit|status|lifted"},
