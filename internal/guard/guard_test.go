@@ -259,7 +259,7 @@ func TestHoldOn(t *testing.T) {
 	}
 }
 
-// TestAGuardBeginsWithTheNode: by a clock that is behind, the node is created later. A time before is not in the record.
+// TestAGuardBeginsWithTheNode: by a clock that is behind, the node is created later. Records drop times before that.
 func TestAGuardBeginsWithTheNode(t *testing.T) {
 	n := lost().Unannotate(recordKey).Created(at(30)).Obj()
 	h := HoldOn(ruleset.Compile(rule().Obj(), nil, at(0)), n, at(10))

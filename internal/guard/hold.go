@@ -176,8 +176,8 @@ func (h Hold) recovering(in nodeview.Input) Hold {
 	return h
 }
 
-// lostAt returns when the node stopped being ready: not before the guard was added to the rule, or the node created. The
-// record drops a time before the creation, which may be in the future of a clock that is behind.
+// lostAt returns when the node stopped being ready: not before the guard was added to the rule, or the node created.
+// The record drops a time before the creation, which may be in the future of a clock that is behind.
 func lostAt(in nodeview.Input) time.Time {
 	since := in.Verdict.Since
 	if in.Rule.GuardSince.After(since) {

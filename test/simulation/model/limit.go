@@ -102,8 +102,7 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
-			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || v.override(n) != "" || n.Spec.Unschedulable ||
-			n.Metadata.DeletionTimestamp != nil || // it gets no new taint
+			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||
@@ -113,6 +112,11 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		m.check("first", !since.Add(-slack).After(u.waited), "rule %s holds node %s, and node %s has been unready for longer",
 			r.Metadata.Name, shown.Metadata.Name, n.Metadata.Name)
 	}
+}
+
+// waits reports whether the limit decides about a node: not if an override does, or the node is cordoned or terminates.
+func (v *View) waits(n *node) bool {
+	return v.override(n) == "" && !n.Spec.Unschedulable && n.Metadata.DeletionTimestamp == nil
 }
 
 // lost reports whether the limits surely had room for a waiting node before another one was claimed, and surely have
