@@ -261,8 +261,8 @@ func TestRoom(t *testing.T) {
 	if !room.addNode("n", endpointsv1alpha1.MaxNodes-1) || room.addNode("n", endpointsv1alpha1.MaxNodes) {
 		t.Error("the limit of a rule's nodes is not that of the CRD")
 	}
-	in := Endpoints{Rule: ruleset.Compile(endpoints().Obj(), nil, at(-86400)), Nodes: fleet(), Now: at(0), Room: RoomIn(nil),
-		Stored: &endpointsv1alpha1.EndpointRule{Nodes: map[string]string{}}}
+	in := Endpoints{Rule: ruleset.Compile(endpoints().Obj(), nil, at(-86400)), Nodes: fleet(), Now: at(0),
+		Room: RoomIn(nil), Stored: &endpointsv1alpha1.EndpointRule{Nodes: map[string]string{}}}
 	for n := range endpointsv1alpha1.MaxNodes - 1 {
 		in.Stored.Nodes[fmt.Sprint(n)] = EndpointsArmed
 	}
