@@ -247,10 +247,13 @@ func TestKeeper(t *testing.T) {
 		t.Helper()
 		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
 	}
-	s.refused, s.ServerTime = func(string) error { return nil }, time.Now
-	s.passes(1)
+	ours := time.Now()
+	s.refused, s.ServerTime = func(string) error { return nil }, func() time.Time { return ours }
+	if result, err := s.pass(1); err != nil || result.RequeueAfter != 2*least {
+		t.Errorf("the node waits for its lease by the operator's clock: %+v, %v", result, err)
+	}
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
-	if read(); object.Rules[0].ArmedUntil.After(time.Now().Add(time.Minute)) {
+	if read(); object.Rules[0].ArmedUntil.After(ours.Add(time.Minute)) {
 		t.Errorf("by the operator's clock: armed until %s", object.Rules[0].ArmedUntil)
 	}
 	s.ServerTime = s.clock.Now
