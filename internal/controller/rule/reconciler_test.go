@@ -19,9 +19,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -364,6 +366,36 @@ var _ = Describe("A rule", func() {
 		d.reconcile()
 		Expect(reserve("b")).To(BeEmpty())
 	})
+
+	It("makes no claim under a rate before its time is written, and keeps the time while it is suspended",
+		func(ctx context.Context) {
+			d := newDesk(ctx, network().Rate(1, 600), node("a"))
+			reserve := func() string {
+				return d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()}, d.clock.Now())
+			}
+			reserve()
+			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+			d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
+				SubResourceUpdate: func(context.Context, client.Client, string, client.Object,
+					...client.SubResourceUpdateOption) error {
+					return apierrors.NewConflict(schema.GroupResource{}, "network", errors.New("it was edited"))
+				}})
+			d.reconcile()
+			Expect(reserve()).NotTo(BeEmpty())
+			d.Client = server.Client
+			d.step(statusInterval)
+			d.reconcile()
+			Expect(reserve()).To(BeEmpty())
+
+			d.read().Spec.Suspend = true
+			Expect(d.Client.Update(ctx, d.rule)).To(Succeed())
+			d.takeOver()
+			d.saw(0, v1alpha1.NodeStateExempt, state.ReasonSuspended)
+			d.step(statusInterval)
+			d.reconcile()
+			Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
+			Expect(d.read().Status.Rate).To(HaveValue(HaveField("Claims", HaveLen(1))))
+		})
 
 	It("says that an older rule publishes the condition of its probe, before that a taint is shared",
 		func(ctx context.Context) {
