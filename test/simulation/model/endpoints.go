@@ -84,6 +84,13 @@ func (p *pod) ready() bool {
 	})
 }
 
+// unready reports whether the pod is not ready since before a time.
+func (p *pod) unready(before time.Time) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c condition) bool {
+		return c.Type == "Ready" && c.Status == "False" && c.LastTransitionTime.Before(before)
+	})
+}
+
 // runs reports whether kubelet has reported the pod's containers ready, and nothing deletes the pod.
 func (p *pod) runs() bool {
 	containers := p.Status.ContainerStatuses
@@ -150,7 +157,8 @@ func (m *Model) keptPods(n *node, lost time.Time, v *View) {
 			m.Fields["a node alone"] = true
 			m.check("single", !p.ready(), "pod %s is ready, and only node %s is lost", p.Metadata.Name, n.Metadata.Name)
 		}
-		if l.kept.Equal(lost) && m.kept.disturbed.Before(lost) && m.now().Before(l.keptUntil.Add(-patience)) {
+		if l.kept.Equal(lost) && !p.unready(lost) && m.kept.disturbed.Before(lost) &&
+			m.now().Before(l.keptUntil.Add(-patience)) {
 			m.check("lasts", p.ready(), "pod %s is not ready, and node %s is in an outage since %s", p.Metadata.Name,
 				n.Metadata.Name, lost.Format(time.TimeOnly))
 		}

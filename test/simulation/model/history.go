@@ -84,7 +84,9 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	case no:
 		o.no = v.Now
 		if o.lost.IsZero() {
-			o.lost = v.Now
+			if o.lost = v.Now; r.ages() && !o.yes.IsZero() { // what grows old may have done so before
+				o.lost = o.yes
+			}
 		}
 	default:
 		o.unsure, o.knower, o.turned = v.Now, 0, 0

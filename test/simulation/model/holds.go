@@ -73,6 +73,10 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 	answers := map[answer]int{}
 	for i := range r.Spec.Conditions {
 		c := &r.Spec.Conditions[i]
+		if c.MaxAgeSeconds > 0 && m.unnoticed(v) { // by the clock before, its age was another one
+			answers[unknown]++
+			continue
+		}
 		if c.DefaultStatus != "" && n.condition(c.Type).Type == "" {
 			answers[m.assumed(n, r, c.DefaultStatus == c.RequiredStatus)]++
 			continue

@@ -37,6 +37,14 @@ type counted struct {
 	generation int64
 }
 
+// yields reports whether a NodeClaim is rather deleted for another replacement: this one has had its own, or is older.
+func (h handOver) yields(of *handOver) bool {
+	if (h.claim == "") != (of.claim == "") {
+		return of.claim == ""
+	}
+	return h.at.Before(of.at)
+}
+
 // all are the replacements of the node.
 func (h *handOver) all() []counted { return append(slices.Clone(h.before), h.counted) }
 
@@ -215,7 +223,7 @@ func (m *Model) takes(before, after Document, v *View) {
 	for _, h := range m.rules {
 		for uid, of := range h.handed {
 			n := m.node(uid).last
-			if of.method == "NodeClaim" && n != nil && was.about(n) && (by == nil || by.handed[last].at.Before(of.at)) {
+			if of.method == "NodeClaim" && n != nil && was.about(n) && (by == nil || by.handed[last].yields(&of)) {
 				by, last = h, uid
 			}
 		}
@@ -314,7 +322,9 @@ func (v *View) staysWith(n *node, r *rule) bool {
 // waitsForReplacement: its time is over, it was never released, and nothing speaks against handing it over.
 func (m *Model) waitsForReplacement(n *node, r *rule, v *View) bool {
 	rec := n.record(r.Metadata.UID)
-	never := n.overdue(r) && rec.Released.IsZero() && !n.marked(r) && // a marker says that it was ready
+	first, last := r.Spec.timeouts()
+	never := n.overdue(r) && first == last && // else nothing ends if the evidence has appeared meanwhile
+		rec.Released.IsZero() && !n.marked(r) && // a marker says that it was ready
 		rec.RearmedAt.IsZero() && !rec.Existing && !rec.Counted
 	return never && r.Spec.enforced() && !v.staysWith(n, r) && n.has(n.claim(r.Metadata.UID)) && !v.busy(n) &&
 		m.holds(n, r, v, true) == no

@@ -32,7 +32,7 @@ func (m *Model) spared(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	arrived := m.arrived(shown, r, v)
 	if v.override(shown) == "Hold" || h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).perhaps ||
-		v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() ||
+		h.under(r.Metadata.UID).reborn || v.edited(r, 0) || r.Spec.rearms() && !h.boot.IsZero() ||
 		!arrived && !shown.Metadata.CreationTimestamp.Before(r.Metadata.CreationTimestamp) {
 		return
 	}
