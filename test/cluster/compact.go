@@ -17,7 +17,8 @@ import (
 )
 
 // Compact makes etcd forget the history of all objects, so that its database does not fill up, and each contestant of
-// a bench starts with as little history. It speaks to etcd's own HTTP API (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+// a bench starts with as little history. It speaks to etcd's own HTTP API
+// (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
 func (c *Cluster) Compact(ctx context.Context) error {
 	list, err := c.Clientset.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {

@@ -209,7 +209,7 @@ func (s *scene) send(ctx context.Context, k kind, o *options, out *series) error
 }
 
 // collect makes the API server collect its garbage, so that each measurement begins with as little: a collection costs
-// as much CPU as a hundred requests. The API server serves Go's profiles, and the one of the heap asks for a collection.
+// as much CPU as a hundred requests. The API server serves Go's profiles, and that of the heap asks for a collection.
 func (s *scene) collect(ctx context.Context) error {
 	return s.cluster.Clientset.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error()
 }
