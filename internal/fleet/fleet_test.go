@@ -105,6 +105,22 @@ func (s *scene) reserve(i, since int) bool {
 		Domains: s.rule.Limit.Domains("", s.nodes[i].Labels)}, now) == ""
 }
 
+func TestTheStatusOfARuleIsToldOfANodeThatIsMoved(t *testing.T) {
+	s := newScene(t, ruleset.Compile(build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").
+		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).
+		LimitPer("example.com/rack", "1").Rate(1, 60).Obj(), nil, now), 1)
+	s.records(0, s.entry(0, v1alpha1.NodeStateExempt, state.ReasonOverBudget))
+	s.Rule(s.rule.UID)
+	s.take()
+	for _, rack := range []string{"other", "other"} {
+		s.nodes[0].Labels["example.com/rack"] = rack
+		s.records(0, s.entry(0, v1alpha1.NodeStateExempt, state.ReasonOverBudget))
+	}
+	if rules, _ := s.take(); !slices.Equal(rules, []string{"net"}) {
+		t.Errorf("changed: %v; now a rate may allow the node to be held", rules)
+	}
+}
+
 // wakes checks which nodes were enqueued since the last time.
 func (s *scene) wakes(when string, want ...int) {
 	s.Helper()

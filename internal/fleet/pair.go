@@ -187,14 +187,14 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		}
 		s.drop(before.outcome)
 	}
-	s.limit.Recount(n, before.Node, after.Node, e.domains())
+	moved := s.limit.Recount(n, before.Node, after.Node, e.domains()) // a rate then may allow another claim
 	s.settle(n, version, e, now)
 	s.hold(n, e, fresh, now)
 	if missing := len(s.nodes.names) - len(s.pairs); int(n) >= len(s.pairs) {
 		s.pairs = append(s.pairs, make([]pair, missing)...)
 	}
 	s.pairs[n] = after
-	return !same || fresh || looked || before.expired != after.expired ||
+	return !same || fresh || looked || moved || before.expired != after.expired ||
 		before.Counted != after.Counted
 }
 

@@ -154,8 +154,8 @@ func (l *Limit) InService() int { return l.all.inService }
 // Allowed returns how many nodes in service the rule may hold at a time.
 func (l *Limit) Allowed() int { return l.rule.Of(l.InService()) }
 
-// Recount counts a node that has changed, and now is in some domains.
-func (l *Limit) Recount(n int32, was, is Node, domains string) {
+// Recount counts a node that has changed, and now is in some domains. It reports whether these are others than before.
+func (l *Limit) Recount(n int32, was, is Node, domains string) (moved bool) {
 	from := l.at(n, l.base)
 	to := from
 	if is != (Node{}) && len(l.rule.keys) > 0 {
@@ -166,7 +166,7 @@ func (l *Limit) Recount(n int32, was, is Node, domains string) {
 		l.places[n] = to
 	}
 	if was == is && from == to {
-		return
+		return false
 	}
 	l.changed = true
 	from.count(was, -1)
@@ -174,6 +174,7 @@ func (l *Limit) Recount(n int32, was, is Node, domains string) {
 	if is == (Node{}) && int(n) < len(l.places) {
 		l.places[n] = nil
 	}
+	return from != to
 }
 
 func (c *cell) count(node Node, by int) {
