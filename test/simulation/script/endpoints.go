@@ -6,7 +6,6 @@ package script
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 )
 
 // endpoints lets the links of many nodes be cut at once, or of a single one, under rules that keep endpoints, in a part
@@ -22,9 +21,7 @@ func (g *generator) endpoints(seed uint64) {
 	for range 1 + own.IntN(2) {
 		own.script.Steps = nil
 		own.links()
-		at := g.between[own.IntN(len(g.between))]
-		g.script.Steps = slices.Insert(g.script.Steps, at, own.script.Steps...)
-		g.between = slices.DeleteFunc(g.between, func(other int) bool { return other > at })
+		g.insert(own)
 	}
 }
 

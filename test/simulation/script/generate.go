@@ -69,6 +69,7 @@ func Generate(seed uint64, steps int) *Script {
 	}
 	g.engine(seed)
 	g.list(seed)
+	g.rare(seed)
 	g.endpoints(seed)
 	g.clocks(seed)
 	return g.script
