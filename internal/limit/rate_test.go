@@ -198,6 +198,7 @@ func TestAClaimThatIsRefusedUsesNoRate(t *testing.T) {
 		if ask(1); issue(31) == nil {
 			t.Error("a claim that may have been made does not count")
 		}
+		issue(30) // until now, it stays granted
 		f.settles(0, Fate{Unwritten: true})
 		if issue(1); ask(0) || ask(1) {
 			t.Error("a claim that may have been made does not use its turn")
