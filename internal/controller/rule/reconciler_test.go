@@ -353,6 +353,8 @@ var _ = Describe("A rule", func() {
 		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.reconcile()
 		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
+		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionFalse))
+		Expect(d.events()).NotTo(ContainElement(ContainSubstring("MaxUnavailable")), "no limit is reached")
 		Expect(reserve("a")).To(BeEmpty())
 		d.restart() // it forgets what it has issued, and not what it has written
 		Expect(reserve("b")).NotTo(BeEmpty())
@@ -361,7 +363,10 @@ var _ = Describe("A rule", func() {
 		d.clock.SetTime(d.clock.Now().Add(time.Minute))
 		d.reconcile()
 		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
-		Expect(reserve("b")).To(ContainSubstring("limits[0] (1 within 10m0s) allows the next node at"))
+		const reached = "limits[0] (1 within 10m0s) allows the next node at"
+		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
+		Expect(d.events()).To(ContainElement(ContainSubstring(reached)))
+		Expect(reserve("b")).To(ContainSubstring(reached))
 		d.clock.SetTime(d.clock.Now().Add(10 * time.Minute))
 		d.reconcile()
 		Expect(reserve("b")).To(BeEmpty())

@@ -212,6 +212,10 @@ func nodeConditions(m *fleet.Material, set setter) {
 	switch {
 	case !m.Rule.Limited():
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable and no limits")
+	case m.Waiting > 0 && len(m.Reached) == 0 && m.Rule.Limit.Rated(): // each node waits for the write of its time
+		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
+			"No limit is reached: the rule holds %s as soon as status.rate counts that", text.Plural(m.Waiting, "more node",
+				"more nodes"))
 	case m.Waiting > 0:
 		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
 			"%s not ready but not held: %s%s: %s", text.Plural(m.Waiting, "node is", "nodes are"), reached(m),
