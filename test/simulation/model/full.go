@@ -53,16 +53,16 @@ func (m *Model) Forged(d Document, brought map[string]string, unguarded bool) {
 	}
 }
 
-// Upgraded notes that another version of the operator has written the records of a node. Without racks in them, the
-// limits count the node in the rack of its label.
+// Upgraded notes that another version of the operator has written the records of a node. Without domains in them, the
+// limits count the node in those of its labels.
 func (m *Model) Upgraded(d Document) {
 	n := read[node](d)
 	if n == nil {
 		return
 	}
 	for uid, u := range m.node(n.Metadata.UID).rules {
-		if rh := m.rules[uid]; rh != nil && u.rack != n.rack(rh.last) {
-			u.rack, u.version = n.rack(rh.last), 0
+		if rh := m.rules[uid]; rh != nil && u.at != n.domains(rh.last) {
+			u.at, u.version = n.domains(rh.last), 0
 		}
 	}
 }

@@ -46,6 +46,8 @@ type View struct {
 	Pruned map[string]bool
 	// Foreign is whether it was told that the CRD is a foreign one.
 	Foreign bool
+	// Refused are the nodes, by name, of which a policy refuses all writes.
+	Refused map[string]bool
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
@@ -53,7 +55,7 @@ var Predicates = []string{"admission", "admits", "announced", "binds", "blamed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
 	"passes", "places", "published", "rate", "replaces", "room", "roomless", "single", "spared", "spares", "stands",
-	"status", "taints", "unarmed", "value", "watched", "windows"}
+	"status", "stays", "taints", "turn", "unarmed", "value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -99,28 +101,28 @@ type nodeHistory struct {
 	last      *node
 	rules     map[string]*underRule // by UID
 	marker    map[string]int        // the process that made a published condition False, by type
-	racks     map[string]string     // of the node when a condition of a type became False
+	markedAt  map[string]domains    // of the node when a condition of a type became False
 }
 
 // underRule is what has become of a node under one rule.
 type underRule struct {
-	opened  bool   // since birth or the last boot
-	reborn  bool   // it was in service when the node rebooted, and the rule re-arms
-	found   bool   // the first process that recorded the last boot has started after it
-	perhaps bool   // it may be opened: the rule was edited, or it is open whether it held
-	settled int64  // the claim used the limit at a quiet moment, under this generation of the rule
-	served  bool   // claimed while in service by its age and its pods
-	used    bool   // the claim used the limit
-	forced  bool   // the claim was made for an override, or on a cordoned node, and has no place under the limit
-	granted bool   // it was, and got a place
-	free    bool   // the claim was made while the node was cordoned
-	adopted bool   // the taint was there before: the node may be new to the rule
-	busy    bool   // it was busy when existingNodes: Idle was decided
-	seen    bool   // its record had a boot ID before the last boot
-	records int    // how often a record of the rule was removed
-	claimer int    // the process that claimed
-	rack    string // of the node when it was claimed
-	version int64  // the generation of the rule then
+	opened  bool    // since birth or the last boot
+	reborn  bool    // it was in service when the node rebooted, and the rule re-arms
+	found   bool    // the first process that recorded the last boot has started after it
+	perhaps bool    // it may be opened: the rule was edited, or it is open whether it held
+	settled int64   // the claim used the limit at a quiet moment, under this generation of the rule
+	served  bool    // claimed while in service by its age and its pods
+	used    bool    // the claim used the limit
+	forced  bool    // the claim was made for an override, or on a cordoned node, and has no place under the limit
+	granted bool    // it was, and got a place
+	free    bool    // the claim was made while the node was cordoned
+	adopted bool    // the taint was there before: the node may be new to the rule
+	busy    bool    // it was busy when existingNodes: Idle was decided
+	seen    bool    // its record had a boot ID before the last boot
+	records int     // how often a record of the rule was removed
+	claimer int     // the process that claimed
+	at      domains // of the node when it was claimed
+	version int64   // the generation of the rule then
 
 	observed   observed
 	claimed    time.Time // when the rule claimed the node last, by the clock of the process that did, or by ours
@@ -132,7 +134,9 @@ type underRule struct {
 	unmatched  bool      // the rule has not selected it in the meantime
 	waits      int       // the process that was at rest while the node waited for the limit
 	waited     time.Time // since when it had not been ready then
-	waitsIn    string    // its rack then
+	waitsIn    domains   // its domains then
+	roomy      bool      // their limits had room then
+	failed     time.Time // when a write that was about the node has failed
 }
 
 func (h *nodeHistory) under(uid string) *underRule {
@@ -299,7 +303,10 @@ func (r *rule) edits(to *rule) bool {
 // inService says whether a node is in service under a rule as a replica was shown it, by the history alone.
 func (m *Model) inService(n *node, r *rule) answer {
 	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
-	if h.under(r.Metadata.UID).opened || h.under(r.Metadata.UID).served {
+	if u := h.under(r.Metadata.UID); u.opened || u.served {
+		if m.wrong() && rh != nil && len(rh.inForce) > 1 && n.record(r.Metadata.UID).Released.IsZero() {
+			return unknown // it was there before the rule was put in force, by a clock that was ahead
+		}
 		return yes
 	}
 	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() || h.under(r.Metadata.UID).adopted {

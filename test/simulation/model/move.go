@@ -227,7 +227,8 @@ func (m *Model) ours(was, is, shown *node, v *View) {
 	}
 	bare := func(n *node) node {
 		other := *n
-		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions, other.records = nil, nil, nil, nil
+		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions = nil, nil, nil
+		other.records, other.labels = nil, ""
 		return other
 	}
 	m.check("ours", reflect.DeepEqual(bare(was), bare(is)),

@@ -53,6 +53,7 @@ type node struct {
 		NodeInfo    struct{ BootID string }
 	}
 	records map[string]record // by rule, as far as they were read
+	labels  domains           // if they were read
 }
 
 type pod struct {
@@ -230,9 +231,15 @@ type rule struct {
 		Conditions         []condition
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ Since time.Time }
-		Limit              struct{ Deleted int }
-		Rate               struct{ Claims []time.Time }
-		Replacements       struct{ Last []replacement }
+		Limit              struct {
+			Deleted int
+			Domains []struct {
+				Per, Domain string
+				InUse       int
+			}
+		}
+		Rate         struct{ Claims []time.Time }
+		Replacements struct{ Last []replacement }
 	}
 }
 

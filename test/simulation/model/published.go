@@ -32,10 +32,10 @@ func (m *Model) publishes(was, is *node, v *View) {
 		}
 		if after.Status == "False" && before.Status != "False" {
 			h.marker[t] = v.Process
-			if h.racks == nil {
-				h.racks = map[string]string{}
+			if h.markedAt == nil {
+				h.markedAt = map[string]domains{}
 			}
-			h.racks[t] = is.rack(r)
+			h.markedAt[t] = is.domains(r)
 			m.marks(r, t, is, v)
 		}
 	}
@@ -51,8 +51,8 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 		if c := n.condition(t); m.node(n.Metadata.UID).marker[t] == v.Process || c.ours() && c.Status == "False" &&
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
-			h := m.node(n.Metadata.UID) // one that was moved since may count in another rack
-			if at, known := h.racks[t]; known && at == n.Metadata.Labels[rackLabel] && at == n.rack(r) {
+			h := m.node(n.Metadata.UID) // one that was moved since may count in another domain
+			if at, known := h.markedAt[t]; known && at == n.labelled() && at == n.domains(r) {
 				in.take(at, true)
 			}
 		}
@@ -63,15 +63,14 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 	}
 	m.rate(r, v.Now, "marks")
 	for _, l := range r.Spec.limits() {
-		switch {
+		switch d := is.domains(r).of(l.Per); {
 		case l.WithinSeconds > 0:
 		case l.MaxDomains != nil:
-			m.check("marked", len(in.taken) <= *l.MaxDomains, "rule %s makes %s False in %d racks", r.Metadata.Name, t,
-				len(in.taken))
+			m.check("marked", in.open(l.Per) <= *l.MaxDomains, "rule %s makes %s False in %d domains of %s", r.Metadata.Name, t,
+				in.open(l.Per), l.Per)
 		case l.Per != "":
-			rack := is.rack(r)
-			m.check("marked", in.taken[rack] <= allowed(l.Max, in.all[rack]), "rule %s makes %s False on %d of %d nodes of "+
-				"rack %q", r.Metadata.Name, t, in.taken[rack], in.all[rack], rack)
+			m.check("marked", in.taken[d] <= allowed(l.Max, in.all[d]), "rule %s makes %s False on %d of %d nodes of %s",
+				r.Metadata.Name, t, in.taken[d], in.all[d], d)
 		default:
 			m.check("marked", marked <= allowed(l.Max, all), "rule %s makes %s False on %d of %d nodes",
 				r.Metadata.Name, t, marked, all)

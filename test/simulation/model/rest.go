@@ -36,6 +36,14 @@ func (m *Model) Quiet(v *View) {
 	m.settled(v)
 }
 
+// Refused judges a quiet moment at which a policy refuses all writes of some nodes: the others do not wait for them.
+func (m *Model) Refused(v *View, nodes map[string]bool) {
+	v.Refused = nodes
+	for r := range each[rule](v.Rules) {
+		m.room(r, v)
+	}
+}
+
 // named are objects by their names.
 func named(objects []Document) map[string]Document {
 	out := map[string]Document{}
@@ -254,6 +262,7 @@ func (m *Model) restRule(r *rule, v *View) {
 	m.forced(r, v)
 	m.room(r, v)
 	m.restPlaces(r, v)
+	m.stays(r, v)
 }
 
 // restOverride: an override that has ended is removed from a node that a rule in force selects.
@@ -369,7 +378,10 @@ func (m *Model) room(r *rule, v *View) {
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
-		u.waitsIn = n.Metadata.Labels[rackLabel]
+		u.waitsIn = n.labelled()
+		u.roomy = !slices.ContainsFunc(s.limits(), func(l limit) bool {
+			return l.Per != "" && l.full(n, r, claimed, all, in, v.Now)
+		})
 	}
 }
 
@@ -387,7 +399,8 @@ func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*no
 			in.claim(n, r, u)
 		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
 		case m.inService(n, r) != yes:
-		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v):
+		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v) &&
+			!v.Refused[n.Metadata.Name]:
 			open = append(open, n)
 			all++
 			in.count(n)

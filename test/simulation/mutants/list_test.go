@@ -323,14 +323,14 @@ var mutants = []mutant{
 	{"all nodes are in one domain", `name, _ := valueIn(domains, g.key)`, `name, _ := valueIn(domains, g.key)
 		if MUTANT {
 			name = ""
-		}`, "domains|room|marked"},
+		}`, "domains|room|marked|stays"},
 	{"domains have no limit", `	for i := range d.group.entries {`, `	for i := range d.group.entries {
 		if MUTANT && d.group.key != "" {
 			break
 		}`, "domains|marked"},
 	{"a claim moves with the label of its node", `if !known {
 			value`, `if !known || MUTANT {
-			value`, "domains"},
+			value`, "domains|stays"},
 	{"the times of claims in the rule's status do not count", `	if before == nil {
 		before = &v1alpha1.RateStatus{}`, `	if before == nil || MUTANT {
 		before = &v1alpha1.RateStatus{}`, "rate"},
@@ -338,10 +338,10 @@ var mutants = []mutant{
 		`	if g.until.IsZero() || MUTANT || inTime(g.until, now) {`, "rate"},
 	{"nodes of several racks are not held in turn", `		first = !l.order(next, w)
 `, `		first = !l.order(next, w) || MUTANT && next.cell != w.cell
-`, "first"},
+`, "turn"},
 	{"claims under a rate are not made in turn", `		case l.rates.apply && ahead >= l.rates.open(r.Use):
 `, `		case !MUTANT && l.rates.apply && ahead >= l.rates.open(r.Use):
-`, "first"},
+`, "turn"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
 		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
 	{"new nodes are not held", `	case !n.State.Released:
@@ -411,7 +411,7 @@ var mutants = []mutant{
 		`edited := !MUTANT && b.d == oldest.d &&`,
 		"value"},
 	{"the node that is first by name is held first", `		return a.since.Before(b.since) || a.since.Equal(b.since) &&`,
-		`		return !MUTANT && a.since.Before(b.since) || (MUTANT || a.since.Equal(b.since)) &&`, "first"},
+		`		return !MUTANT && a.since.Before(b.since) || (MUTANT || a.since.Equal(b.since)) &&`, "first|turn"},
 	{"completionAnnotation is not set", `d.Opened && !done {`, `d.Opened && !done && !MUTANT {`, "announced"},
 	{"a node that was let pass is held again", `	case n.rec.Passed:
 		return n.at(n.idle(ReasonTimedOut)`, `	case n.rec.Passed && !MUTANT:

@@ -153,7 +153,7 @@ func (r *Replica) Start() {
 	r.Up, r.started = true, r.World.Now()
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
-		pruned: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
+		pruned: map[string]bool{}, left: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores = map[api.Kind]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		r.stores[k] = r.newStore(k, nil)
@@ -233,6 +233,7 @@ func (r *Replica) Lead() {
 	utilruntime.Must(r.operator.NodeRules.Start(r.ctx, nodes.queue))
 	utilruntime.Must(r.operator.StatusQueue.Start(r.ctx, rules.queue))
 	nodes.source = r.stores[api.Nodes].subscribe(enqueue(nodes.queue, r.operator.Nodes.Relevant()))
+	nodes.source.listens = r.heard.note
 	rules.source = r.stores[api.Rules].subscribe(enqueue[*v1alpha1.NodeReadinessRule](rules.queue))
 	if r.operator.Evictions != nil {
 		evictions := &controller{name: "eviction", reconciler: r.operator.Evictions, queue: newQueue(r.World.Now)}

@@ -27,12 +27,15 @@ type ears struct {
 	seen    map[types.UID]*v1alpha1.NodeReadinessRule
 	edited  map[string]bool
 	pruned  map[string]bool
+	left    map[string]bool // nodes that were deleted, by name
 	foreign bool
 }
 
 // note notes what a handler is about to be told.
 func (e *ears) note(n notice) {
 	switch o := cmp.Or(n.after, n.before); {
+	case o.Kind == api.Nodes && n.after == nil:
+		e.left[o.Meta.GetName()] = true
 	case o.Kind == api.Rules && n.after == nil:
 		delete(e.rules, o.Key())
 	case o.Kind == api.Rules:
@@ -89,7 +92,7 @@ func (r *Replica) leaving() bool {
 	}
 	for _, requests := range []map[reconcile.Request]bool{nodes.queue.ready, nodes.queue.working} {
 		for request := range requests {
-			if stored[request.Name] == nil {
+			if stored[request.Name] == nil || r.heard.left[request.Name] {
 				return true
 			}
 		}

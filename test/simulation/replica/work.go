@@ -125,10 +125,17 @@ func (r *Replica) Next() time.Time {
 // podsRetry is how long the operator waits after it could not list the pods of a node.
 const podsRetry = 31 * time.Second
 
-// Retries reports whether something has failed, and is tried again.
-func (r *Replica) Retries() bool {
+// Retries reports whether something has failed, and is tried again, but for requests of some names.
+func (r *Replica) Retries(but map[string]bool) bool {
 	return r.Unread > 0 || r.World.Now().Sub(r.unreadAt) < podsRetry || len(r.timers) > 0 ||
-		slices.ContainsFunc(r.controllers, func(c *controller) bool { return len(c.queue.failed) > 0 })
+		slices.ContainsFunc(r.controllers, func(c *controller) bool {
+			for request := range c.queue.failed {
+				if !but[request.Name] {
+					return true
+				}
+			}
+			return false
+		})
 }
 
 // Current reports whether the process has heard of all nodes and rules as they are now.

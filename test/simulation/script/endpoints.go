@@ -36,8 +36,7 @@ func (g *generator) links() {
 			`{"evictionGuard":{"maxHoldSeconds":%d,"endpoints":{"outagePercent":%d,"maxHoldSeconds":%d}},"suspend":null,`+
 				`"dryRun":null,"requirements":null,"conditions":[{"type":"Ready","requiredStatus":"True"}],"conditionPolicy":null,`+
 				`"nodeSelector":{"matchLabels":null,"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]},`+
-				`"enforcementMode":"continuous","limits":null,"maxUnavailable":null}`, one(g, hold, 600),
-			one(g, 50, 50, 30, 100), hold)})
+				`"enforcementMode":"continuous",%s}`, one(g, hold, 600), one(g, 50, 50, 30, 100), hold, g.linkLimits())})
 	for n := 1; n <= g.nodes; n++ {
 		g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "link.back", Node: n},
 			Step{Do: "node.override", Node: n}, Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: "tolerant"},

@@ -71,6 +71,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.list(seed)
 	g.rare(seed)
 	g.endpoints(seed)
+	g.queues(seed)
 	g.clocks(seed)
 	return g.script
 }

@@ -96,6 +96,8 @@ var words = map[string]string{
 	"node.delete":   "node n%[1]d is deleted",
 	"node.label":    "node n%[1]d gets into pool %[6]q %[5]s",
 	"node.rack":     "node n%[1]d is moved to rack %[6]q",
+	"node.zone":     "node n%[1]d is moved to zone %[6]q",
+	"node.refuse":   "a policy refuses all writes of the operator to n%[1]d: %[6]q",
 	"node.release":  "the account %[5]q writes the annotation %[6]s of n%[1]d; status: %[7]d",
 	"node.lost":     "the link of node n%[1]d is cut, and the node controller finds it lost at once",
 	"node.back":     "the link of node n%[1]d is repaired",

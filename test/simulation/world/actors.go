@@ -62,7 +62,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "begin":
 		begin(r)
 	case "settle":
-		if w.settle(r); r == w.leader() && r.Idle() && !r.Retries() && w.readable() {
+		if w.settle(r); r == w.leader() && r.Idle() && !r.Retries(nil) && w.readable() {
 			w.Model.Decided(w.by(r))
 		}
 	case "brink":

@@ -115,6 +115,10 @@ func specOf(rule metav1.Object) map[string]any {
 // overrides.
 func (w *World) admitNode(r *api.Request, before metav1.Object, node *corev1.Node) error {
 	old, _ := before.(*corev1.Node)
+	if r.User == "operator" && w.refused[r.Name] {
+		w.met(policyRefuses, string(r.Kind), r.Verb == "patch")
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, r.Name, nil)
+	}
 	user := account(r.User, node.Name)
 	if r.Sub == "" {
 		if err := w.taintNode(user, old, node); err != nil {

@@ -177,8 +177,8 @@ func (w *World) disturbs(do string) {
 	case "rule", "crd", "claim", "upgrade", "evidence", "list":
 	case "node":
 		switch do {
-		case "node.report", "node.beat", "node.lost", "node.back", "node.resource", "node.clock", "node.rack", "node.driver",
-			"node.devices", "node.cordon", "node.taint", "node.untaint":
+		case "node.report", "node.beat", "node.lost", "node.back", "node.resource", "node.clock", "node.rack", "node.zone",
+			"node.driver", "node.devices", "node.cordon", "node.taint", "node.untaint":
 			return
 		}
 	default:

@@ -30,13 +30,15 @@ const (
 	landed  = "a write of a killed process lands later"
 	deposed = "a write of a deposed leader lands after the next one has counted"
 	changed = "the object changed while the patch was under way (422)"
+
+	policyRefuses = "a policy refuses all writes of one node (422)"
 )
 
 // Faults are the faults that random stories must meet. True are those that patches of nodes meet.
 var Faults = map[string]bool{
 	string(replica.Refused): true, string(replica.Throttle): true, string(replica.Broken): true,
 	string(replica.Spoilt): true, string(replica.Lost): true, string(replica.Never): true, string(replica.Twice): true,
-	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true,
+	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true, policyRefuses: true,
 	"a live read fails": false, "an API server is behind what the former process had seen": false,
 	"a watch is cut while events wait, and resumes": false, "a watch is cut while events wait, and lists again": false,
 }
@@ -72,11 +74,14 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 		if !leads && w.writes > before {
 			w.met(deposed, string(req.Kind), req.Verb == "patch")
 		}
-		if fate == replica.Through && req.Patch != "" && apierrors.IsInvalid(err) {
+		if fate == replica.Through && req.Patch != "" && apierrors.IsInvalid(err) && !w.refused[req.Name] {
 			w.met(changed, string(req.Kind), true)
 		}
 		return object, err
 	})
+	if write.Kind == api.Nodes && (fate != replica.Through || failed) {
+		w.Model.Stumbled(write.Name)
+	}
 	if fate == replica.Late || fate == replica.Through || tries > 0 && moved == 0 ||
 		fate == replica.Twice && moved == 1 && !failed {
 		return // as without the fault

@@ -74,7 +74,13 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 	case "node.label":
 		w.label(s)
 	case "node.rack":
-		w.change(s.Node, "admin", "", func(n *corev1.Node) { rack(n, s.Value) })
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { place(n, rackLabel, s.Value) })
+	case "node.zone":
+		w.change(s.Node, "admin", "", func(n *corev1.Node) { place(n, zoneLabel, s.Value) })
+	case "node.refuse":
+		if delete(w.refused, nodeName(s.Node)); s.Value != "" {
+			w.refused[nodeName(s.Node)] = true
+		}
 	case "node.cordon":
 		w.change(s.Node, "admin", "", func(n *corev1.Node) { n.Spec.Unschedulable = s.Value == "true" })
 	case "node.override":
@@ -136,9 +142,10 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 func (w *World) label(s *script.Step) {
 	user := cmp.Or(s.Of, "admin")
 	w.change(s.Node, user, "", func(n *corev1.Node) {
-		in := n.Labels[rackLabel]
+		rack, zone := n.Labels[rackLabel], n.Labels[zoneLabel]
 		n.Labels = map[string]string{poolLabel: s.Value}
-		rack(n, in)
+		place(n, rackLabel, rack)
+		place(n, zoneLabel, zone)
 	})
 	if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil {
 		w.Model.Labelled(document(o), poolLabel, s.Value, w.script.Policy)
@@ -205,7 +212,8 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	now := metav1.NewTime(w.clock(s.Node))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName(s.Node),
 		Labels: map[string]string{poolLabel: s.Value}}}
-	rack(node, [...]string{"a", "b", "a", ""}[s.Node%4])
+	place(node, rackLabel, [...]string{"a", "b", "a", ""}[s.Node%4])
+	place(node, zoneLabel, [...]string{"x", "y", ""}[s.Node%3])
 	node.Status.NodeInfo.BootID = fmt.Sprintf("boot-%d", w.boots[s.Node])
 	node.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now,
@@ -224,14 +232,14 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	w.change(s.Node, "node-controller", "", func(n *corev1.Node) { untaint(n, corev1.TaintNodeNotReady) })
 }
 
-// rackLabel is the failure domain of nodes.
-const rackLabel = "example.com/rack"
+// rackLabel and zoneLabel are the failure domains of nodes.
+const rackLabel, zoneLabel = "example.com/rack", "topology.kubernetes.io/zone"
 
-// rack puts a node into a rack, or into none.
-func rack(n *corev1.Node, name string) {
-	delete(n.Labels, rackLabel)
-	if name != "" {
-		n.Labels[rackLabel] = name
+// place puts a node into a domain, or into none.
+func place(n *corev1.Node, label, domain string) {
+	delete(n.Labels, label)
+	if domain != "" {
+		n.Labels[label] = domain
 	}
 }
 

@@ -35,11 +35,15 @@ func (w *World) quiet() {
 		return
 	}
 	for _, r := range w.replicas {
-		if r.Retries() || r.Up && !r.Current() {
+		if r.Retries(w.refused) || r.Up && !r.Current() {
 			return
 		}
 	}
 	v := w.by(leader)
+	if len(w.refused) > 0 {
+		w.Model.Refused(v, w.refused)
+		return
+	}
 	w.Model.Quiet(v)
 	w.Model.Listed(document(w.server.Get(api.AdmissionRules, listName)), v)
 }

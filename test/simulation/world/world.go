@@ -55,6 +55,7 @@ type World struct {
 	boots       map[int]int
 	served      string // the CRD
 	forbidden   bool
+	refused     map[string]bool       // nodes of which a policy refuses all writes of the operator
 	lost        map[int]bool          // nodes that the node controller has found lost
 	cut         map[int]time.Time     // nodes whose link is cut, and since when
 	ahead       map[int]time.Duration // for how long the clocks of nodes have been set forward
@@ -92,7 +93,7 @@ type Result struct {
 // Play plays a script to its end.
 func Play(s *script.Script, definitions Definitions) Result {
 	w := &World{definitions: definitions, script: s, now: start, served: "ours", boots: map[int]int{},
-		lost: map[int]bool{}, cut: map[int]time.Time{}, ahead: map[int]time.Duration{},
+		lost: map[int]bool{}, refused: map[string]bool{}, cut: map[int]time.Time{}, ahead: map[int]time.Duration{},
 		evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
 	w.Model.Skewed, w.Model.Unguarded = w.skewed, s.Unguarded
@@ -160,7 +161,7 @@ func (w *World) elect() {
 // rest lets everything come to rest, without further faults, and asks the model about the end.
 func (w *World) rest() {
 	w.trace("everything comes to rest")
-	w.forbidden, w.late = false, nil
+	w.forbidden, w.late, w.refused = false, nil, map[string]bool{}
 	for _, r := range w.replicas {
 		r.Unread = 0
 	}

@@ -1,0 +1,16 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mutants
+
+// These forget in which domain a node has its place, whose turn it is, or which nodes cannot be written.
+func init() {
+	mutants = append(mutants, []mutant{
+		{"records keep no domains", `m.state == v1alpha1.NodeStateHeld && moved.rec.Limited || n.State.MarkedFalse {`,
+			`!MUTANT && (m.state == v1alpha1.NodeStateHeld && moved.rec.Limited || n.State.MarkedFalse) {`, "stays|domains"},
+		{"a node that cannot be written keeps its place", `	switch kept := f.Unknown || g.mayBeThere(version, now); {`,
+			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room"},
+		{"a node that asks is held before those that wait", `	if !woken && !l.amongFirst(w, r) {`,
+			`	if !MUTANT && !woken && !l.amongFirst(w, r) {`, "turn|first"},
+	}...)
+}

@@ -1,0 +1,125 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// rackLimit and zoneLimit are limits by the two labels that nodes of stories have.
+const (
+	rackLimit = `"per":"example.com/rack"}`
+	zoneLimit = `"per":"topology.kubernetes.io/zone"}`
+)
+
+// queues lets nodes wait for room under several limits, in a part of the stories. It draws for itself, so that the
+// other stories stay as they were.
+func (g *generator) queues(seed uint64) {
+	own := &generator{Rand: rand.New(rand.NewPCG(seed, 6)), nodes: 4 + int(seed%3), rules: g.rules,
+		script: &Script{Replicas: g.script.Replicas}}
+	if own.IntN(5) > 0 {
+		return
+	}
+	own.queue()
+	at := g.between[own.IntN(len(g.between))]
+	g.script.Steps = slices.Insert(g.script.Steps, at, own.script.Steps...)
+}
+
+// severalLimits are limits of all nodes, by domains and by rates.
+func (g *generator) severalLimits() string {
+	return one(g, `[{"max":1},{"max":1,`+rackLimit+`]`, `[{"max":2},{"max":1,`+rackLimit+`,{"max":1,`+zoneLimit+`]`,
+		`[{"max":3},{"maxDomains":2,`+zoneLimit+`,{"max":1,`+rackLimit+`]`,
+		`[{"maxDomains":1,`+zoneLimit+`,{"max":2,`+rackLimit+`]`,
+		`[{"max":"50%"},{"max":1,"withinSeconds":60},{"max":1,`+rackLimit+`]`,
+		`[{"max":3},{"max":1,"withinSeconds":60}]`, `[{"max":4},{"max":1,"withinSeconds":60},{"max":2,`+zoneLimit+`]`,
+		`[{"max":4},{"max":2,"withinSeconds":60},{"max":3,"withinSeconds":600},{"max":2,`+rackLimit+`]`,
+		`[{"max":"40%"},{"max":"50%",`+zoneLimit+`]`)
+}
+
+// queue lets nodes become unready one after the other under a rule with several limits, which no other actor touches.
+// Then there is room for some of them, while something else happens to the others.
+func (g *generator) queue() {
+	for r := range g.script.Replicas {
+		g.add(Step{Do: "up", Replica: r})
+	}
+	g.add(Step{Do: "crd", Value: "ours"}, Step{Do: "evidence", Value: "allowed"},
+		Step{Do: "rule.create", Rule: MaxRules + 1, Value: `{"nodeSelector":{"matchExpressions":[{"key":"example.com/pool",` +
+			`"operator":"Exists"}]},"taint":{"key":"example.com/t5","effect":"NoSchedule"},"enforcementMode":"continuous",` +
+			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + g.severalLimits() + `}`})
+	for n := 1; n <= g.nodes; n++ {
+		g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "node.override", Node: n},
+			Step{Do: "node.cordon", Node: n, Value: "false"}, Step{Do: "node.rack", Node: n, Value: g.rack()},
+			Step{Do: "node.zone", Node: n, Value: g.zone()}, g.says(n, "A", "True"))
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
+	for _, n := range g.Perm(g.nodes) {
+		g.add(g.says(n+1, "A", "False"), Step{Do: "pass", N: one(g, 1, 3, 5)})
+		if g.IntN(3) > 0 {
+			g.add(Step{Do: "quiet"})
+		}
+	}
+	for range 4 + g.IntN(5) {
+		g.add(Step{Do: "quiet"})
+		g.proceed()
+	}
+	g.add(Step{Do: "quiet"})
+}
+
+func (g *generator) zone() string { return one(g, "x", "y", "") }
+
+func (g *generator) says(n int, condition, status string) Step {
+	return Step{Do: "node.report", Node: n, Of: condition, Value: status}
+}
+
+// stir lets the operator look at most nodes.
+func (g *generator) stir() {
+	for n := 1; n <= g.nodes; n++ {
+		if g.IntN(4) > 0 {
+			g.add(g.says(n, "B", g.status()))
+		}
+	}
+}
+
+// proceed lets there be room for nodes that wait, or what may keep them from being held in turn.
+func (g *generator) proceed() {
+	n, r := g.node(), g.replica()
+	switch g.IntN(12) {
+	case 0, 1, 9, 10, 11: // some are ready
+		for range 1 + g.IntN(3) {
+			g.add(g.says(g.node(), "A", "True"))
+		}
+		g.stir()
+		g.add(Step{Do: one(g, "calm", "begin", "quiet"), Replica: r})
+	case 2, 3: // the times of claims are written, and not all have been made
+		g.add(Step{Do: "pass", N: one(g, 61, 91, 95, 630)}, Step{Do: "brink", Replica: r, Of: "nodereadinessrules"},
+			Step{Do: "answer", Replica: r, Of: "answered"})
+		g.stir()
+		g.add(Step{Do: "quiet"})
+	case 4: // a claim is made late, or not at all
+		g.add(Step{Do: "pass", N: one(g, 61, 91, 95, 630)}, Step{Do: "brink", Replica: r, Of: "nodes"})
+		for range 1 + g.IntN(2) {
+			g.add(Step{Do: "answer", Replica: r, Of: one(g, "lost on its way", "refused with 500", "applied, but the answer is "+
+				"lost", "refused with 409")})
+		}
+		g.add(Step{Do: "pass", N: one(g, 1, 29, 35, 50)}, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 30, 45, 61)})
+	case 5:
+		g.add(Step{Do: "node.rack", Node: n, Value: g.rack()}, Step{Do: "node.zone", Node: n, Value: g.zone()})
+	case 6: // the others do not wait for one that cannot be written
+		g.add(Step{Do: "node.refuse", Node: n, Value: "true"}, g.says(g.node(), "A", "True"),
+			Step{Do: "live", N: one(g, 5, 30, 100)}, Step{Do: "quiet"}, Step{Do: "node.refuse", Node: n},
+			Step{Do: "live", N: 61})
+	case 7:
+		g.add(Step{Do: one(g, "kill", "handover"), Replica: r}, Step{Do: one(g, "settle", "begin"), Replica: r})
+	default:
+		g.add(g.says(n, "A", "False"), Step{Do: "pass", N: one(g, 1, 5, 30)})
+	}
+}
+
+// linkLimits are the limits of a rule that keeps endpoints: mostly none.
+func (g *generator) linkLimits() string {
+	return one(g, `"limits":null,"maxUnavailable":null`, `"limits":null,"maxUnavailable":null`,
+		`"limits":null,"maxUnavailable":1`, fmt.Sprintf(`"maxUnavailable":null,"limits":%s`, g.severalLimits()))
+}
