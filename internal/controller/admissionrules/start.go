@@ -22,23 +22,30 @@ const (
 
 // Start implements manager.Runnable. It runs while this replica leads.
 func (w *Writer) Start(ctx context.Context) error {
-	for wait, failed := inspect, again; ; {
+	due, gathering, failed := time.NewTimer(inspect), false, again
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-w.Woken():
-			wait = gather
-		case <-time.After(wait):
+			if !gathering { // rules that change all the time must not put off the write
+				gathering = true
+				due.Reset(gather)
+			}
+		case <-due.C:
+			gathering = false
 			err := w.Write(ctx)
 			if err == nil || ctx.Err() != nil {
-				wait, failed = inspect, again
+				failed = again
+				due.Reset(inspect)
 				continue
 			}
 			if errors.Is(err, errOtherGroup) { // the next start is refused
 				return err
 			}
 			log.FromContext(ctx).Error(err, "Cannot write the rules for admission")
-			wait, failed = failed, min(2*failed, inspect)
+			due.Reset(failed)
+			failed = min(2*failed, inspect)
 		}
 	}
 }

@@ -45,10 +45,9 @@ type Writer struct {
 	// Changed is called with the rules that have come into the object, or whose problem has changed. It may be nil.
 	Changed func(rules []string)
 
-	once sync.Once
-	wake chan struct{}
-
-	writing sync.Mutex // held while the object is read and written
+	once    sync.Once
+	wake    chan struct{}
+	writing chan struct{} // full while the object is read and written
 
 	mu      sync.Mutex
 	set     *ruleset.Set                      // that is in force, or nil before there is one
@@ -61,7 +60,7 @@ type Writer struct {
 }
 
 func (w *Writer) setUp() {
-	w.once.Do(func() { w.wake = make(chan struct{}, 1) })
+	w.once.Do(func() { w.wake, w.writing = make(chan struct{}, 1), make(chan struct{}, 1) })
 }
 
 // Propose gives the rules to the writer, before they come into force.
@@ -85,12 +84,12 @@ func (w *Writer) Settle(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopWithin)
 	defer cancel()
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	if !w.isAhead() {
-		return nil
-	}
-	err := w.write(ctx)
+	err := w.alone(ctx, func() error {
+		if !w.isAhead() {
+			return nil
+		}
+		return w.write(ctx)
+	})
 	if errors.Is(err, errOtherGroup) {
 		return err
 	}
@@ -159,12 +158,26 @@ func (w *Writer) Problem(rule *ruleset.Rule) (problem string, undecided bool) {
 
 // Write makes the object what the rules say.
 func (w *Writer) Write(ctx context.Context) error {
-	w.writing.Lock()
-	defer w.writing.Unlock()
-	return w.write(ctx)
+	return w.alone(ctx, func() error { return w.write(ctx) })
 }
 
-// write writes the object, also if another client changes it at the same time. The caller holds w.writing.
+// alone calls a function while no other write runs. It waits for one no longer than the context lasts.
+func (w *Writer) alone(ctx context.Context, f func() error) error {
+	w.setUp()
+	select {
+	case w.writing <- struct{}{}: // also after the end of the context, so that the same story goes the same way
+	default:
+		select {
+		case w.writing <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { <-w.writing }()
+	return f()
+}
+
+// write writes the object, also if another client changes it at the same time. The caller writes alone.
 func (w *Writer) write(ctx context.Context) error {
 	return leader.Retry(func() error {
 		w.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -167,6 +168,57 @@ func TestAStopThatCannotBeWrittenIsWaitedForOnce(t *testing.T) {
 	if len(w.Woken()) == 0 {
 		t.Error("it is not tried again")
 	}
+}
+
+// An API server that answers late, for example because of another webhook, delays no node for more than stopWithin.
+func TestAStopDoesNotWaitForAnotherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		w := s.writer()
+		s.publish(w, s.rules("a", "b"))
+		end := make(chan struct{})
+		w.Client = interceptor.NewClient(s.api, interceptor.Funcs{
+			Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
+				<-end
+				return apierrors.NewInternalError(errors.New("late"))
+			}})
+		w.Propose(s.rules("a"))
+		written := make(chan error)
+		go func() { written <- w.Write(t.Context()) }()
+		synctest.Wait()
+		begin := time.Now()
+		if err := w.Settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if waited := time.Since(begin); waited != stopWithin {
+			t.Errorf("it waits for %s", waited)
+		}
+		close(end)
+		if err := <-written; err == nil {
+			t.Error("the late write has not failed")
+		}
+	})
+}
+
+// Rules that change all the time do not keep a new rule from the object.
+func TestRulesThatChangeAllTheTimeAreWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t)
+		w := s.writer()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- w.Start(ctx) }()
+		w.Propose(s.rules("a"))
+		for range 10 {
+			time.Sleep(gather / 2)
+			w.Wake()
+		}
+		s.expect("while they change", "a")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // While the served CRD is not ours, the operator changes nothing.
