@@ -40,7 +40,9 @@ func seedAdmissionRules(ctx context.Context, c client.Client, out io.Writer) err
 	}
 	set, count := ruleset.NewSet(compiled...), 0
 	lags := wait.Backoff{Duration: 200 * time.Millisecond, Steps: int(establishLimit / (200 * time.Millisecond))}
-	again := func(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errEarlierCRD) }
+	again := func(err error) bool { // a leader may create or change the object at the same time
+		return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, errEarlierCRD)
+	}
 	err := retry.OnError(lags, again, func() error {
 		stored := &admissionv1alpha1.AdmissionRules{}
 		err := c.Get(ctx, client.ObjectKey{Name: admissionv1alpha1.Name}, stored)

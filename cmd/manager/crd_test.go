@@ -219,13 +219,18 @@ func fills(t *testing.T, server *cluster.Cluster) {
 	meta.SetStatusCondition(&frozen.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady,
 		Status: metav1.ConditionFalse, Reason: "Invalid", ObservedGeneration: frozen.Generation})
 	cluster.Must(t, server.Client.Status().Update(t.Context(), frozen))
-	earlier := true // the first write is by the CRD of an earlier version, which has no groups
+	earlier := true // the first update is by the CRD of an earlier version, which has no groups
 	api := interceptor.NewClient(server.Client, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			byLeader := &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}}
+			cluster.Must(t, c.Create(ctx, byLeader)) // at the same time
+			return c.Create(ctx, o, opts...)
+		},
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if object, is := o.(*admissionv1alpha1.AdmissionRules); is && earlier {
 				earlier, object.Groups = false, nil
 			}
-			return c.Create(ctx, o, opts...)
+			return c.Update(ctx, o, opts...)
 		}})
 	for _, want := range [][]string{{"acts"}, {"acts"}, nil} {
 		if want == nil {
