@@ -57,8 +57,8 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		switch d := shown.domains(r).of(l.Per); {
 		case l.WithinSeconds > 0:
 		case l.MaxDomains != nil:
-			m.check("domains", in.open(l.Per) <= *l.MaxDomains, "rule %s claims nodes in service of %d domains of %s, by node %s",
-				r.Metadata.Name, in.open(l.Per), l.Per, shown.Metadata.Name)
+			m.check("domains", in.open(l.Per) <= *l.MaxDomains, "rule %s claims nodes in service of %d domains of %s, by "+
+				"node %s", r.Metadata.Name, in.open(l.Per), l.Per, shown.Metadata.Name)
 		case l.Per != "":
 			m.check("domains", in.taken[d] <= allowed(l.Max, in.all[d]),
 				"rule %s claims %d nodes in service of %d of %s, by node %s", r.Metadata.Name, in.taken[d], in.all[d], d,

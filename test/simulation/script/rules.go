@@ -123,7 +123,8 @@ func (g *generator) limits(of any) string {
 	if err != nil {
 		panic(err)
 	}
-	return fmt.Sprintf(`[{"max":%s},%s%s%s]`, all, one(g, "", "", `{"maxDomains":2,`+zoneLimit+`,`), one(g, "", "", `{"max":1,"withinSeconds":60},`,
+	zones := one(g, "", "", `{"maxDomains":2,`+zoneLimit+`,`)
+	return fmt.Sprintf(`[{"max":%s},%s%s%s]`, all, zones, one(g, "", "", `{"max":1,"withinSeconds":60},`,
 		`{"max":2,"withinSeconds":600},`), one(g, `{"max":1,"per":"example.com/rack"}`,
 		`{"max":1,"per":"example.com/rack"}`, `{"max":"50%","per":"example.com/rack"}`,
 		`{"maxDomains":1,"per":"example.com/rack"}`))

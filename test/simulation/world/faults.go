@@ -38,7 +38,8 @@ const (
 var Faults = map[string]bool{
 	string(replica.Refused): true, string(replica.Throttle): true, string(replica.Broken): true,
 	string(replica.Spoilt): true, string(replica.Lost): true, string(replica.Never): true, string(replica.Twice): true,
-	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true, policyRefuses: true,
+	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true,
+	policyRefuses:       true,
 	"a live read fails": false, "an API server is behind what the former process had seen": false,
 	"a watch is cut while events wait, and resumes": false, "a watch is cut while events wait, and lists again": false,
 }
