@@ -80,118 +80,31 @@ type foreignRule struct {
 	managed    bool // not in dry-run
 }
 
-// Setup makes Rules wait until the other controller's rules have been read, and read them again before a change of a
-// rule counts.
-func (f *Foreign) Setup() {
-	exportOthersRead()
-	f.asks, f.ended = make(chan chan struct{}), make(chan struct{})
-	f.Rules.unread.Store(true)
-	f.Rules.lookAgain = f.lookAgain
-}
-
-// lookAgain waits for a look that begins now. If that fails, or takes too long, the last rules that were read count.
-func (f *Foreign) lookAgain() {
-	if f.failing.Load() {
-		return
-	}
-	done, timer := make(chan struct{}), time.NewTimer(lookTimeout)
-	defer timer.Stop()
-	select {
-	case f.asks <- done:
-	case <-f.ended:
-		return
-	case <-timer.C:
-		return
-	}
-	select {
-	case <-done:
-	case <-f.ended:
-	case <-timer.C:
-	}
-}
-
-// Start implements manager.Runnable.
-func (f *Foreign) Start(ctx context.Context) error {
-	defer close(f.ended)
-	for {
-		began, pause := time.Now(), lookForForeign
-		found, err := f.follow(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			log.FromContext(ctx).Error(err, "Cannot read the rules of another controller", "group", v1alpha1.GroupNames()[0])
-		}
-		if found && err == nil { // the API server ends each watch after some minutes
-			pause = interval - time.Since(began)
-		}
-		if len(f.waiting) > 0 {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(pause):
-		case done := <-f.asks:
-			f.waiting = append(f.waiting, done)
-		}
-	}
-}
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica serves webhooks by the rules.
-func (*Foreign) NeedLeaderElection() bool { return false }
-
-// follow reads the other controller's rules, if it has any, and follows their changes until the watch ends or another
-// look is requested.
-func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
-	looking, cancel := context.WithTimeout(ctx, lookTimeout)
-	resource, version, err := f.look(looking)
+// Look reads the other controller's rules, and gives them to Rules. It returns the resource and the version from which
+// to watch, or nil if their CRD is missing. asked says that the look is on request.
+func (f *Foreign) Look(ctx context.Context, asked bool) (*schema.GroupVersionResource, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	resource, version, err := f.look(ctx, asked)
 	switch {
 	case err == nil:
 		f.failed = 0
-	case len(f.waiting) == 0 || looking.Err() != nil:
+	case !asked || ctx.Err() != nil:
 		f.failed++
 	}
-	cancel()
 	f.failing.Store(f.failed >= looks)
 	othersRead.Set(map[bool]float64{true: 1}[err == nil])
 	if f.failed >= looks {
 		f.Rules.assumeForeign()
 	}
-	for _, done := range f.waiting {
-		close(done)
-	}
-	f.waiting = nil
-	if err != nil || resource == nil {
-		return false, err
-	}
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	starting := time.AfterFunc(lookTimeout, stop)
-	stream, err := f.Metadata.Resource(*resource).Watch(watching, metav1.ListOptions{ResourceVersion: version})
-	starting.Stop()
-	if err != nil {
-		return false, fmt.Errorf("watching rules: %w", err)
-	}
-	defer stream.Stop()
-	for {
-		select {
-		case done := <-f.asks:
-			f.waiting = append(f.waiting, done)
-			return true, nil
-		case event, open := <-stream.ResultChan():
-			if !open {
-				return true, nil
-			}
-			if err := f.apply(ctx, *resource, event); err != nil {
-				return true, err
-			}
-		}
-	}
+	return resource, version, err
 }
 
-// apply applies one event of the watch.
-func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResource, event watch.Event) error {
+// Failing reports whether so many looks have failed that no change of a rule waits for another one.
+func (f *Foreign) Failing() bool { return f.failing.Load() }
+
+// Apply applies one event of the watch.
+func (f *Foreign) Apply(ctx context.Context, resource schema.GroupVersionResource, event watch.Event) error {
 	rule, ok := event.Object.(*metav1.PartialObjectMetadata)
 	switch {
 	case event.Type == watch.Error:
@@ -213,16 +126,15 @@ func (f *Foreign) apply(ctx context.Context, resource schema.GroupVersionResourc
 	return nil
 }
 
-// look reads the other controller's rules. It returns the resource and the version from which to watch, or nil if their
-// CRD is missing.
-func (f *Foreign) look(ctx context.Context) (*schema.GroupVersionResource, string, error) {
+// look reads the other controller's rules for Look.
+func (f *Foreign) look(ctx context.Context, asked bool) (*schema.GroupVersionResource, string, error) {
 	resource, err := f.find(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("finding their version: %w", err)
 	}
 	if resource == nil {
 		// An API server that has just started, or was told of a change of the CRD later than another one, does not serve it.
-		if len(f.waiting) == 0 {
+		if !asked {
 			f.missing++
 		}
 		if len(f.known) > 0 && f.missing < looks {

@@ -218,6 +218,13 @@ func (r *Rules) assumeForeign() {
 	}
 }
 
+// AwaitForeign makes the rules wait until another controller's rules have been read. lookAgain reads them before a
+// change of a rule counts.
+func (r *Rules) AwaitForeign(lookAgain func()) {
+	r.unread.Store(true)
+	r.lookAgain = lookAgain
+}
+
 // handsOver looks at another controller's rules before a change of a rule with a taint counts. A user who hands a taint
 // over creates the other controller's rule, and then deletes or edits this one: the deletion may be seen first.
 func (r *Rules) handsOver(before *ruleset.Rule, tainted, changed bool) {

@@ -41,6 +41,9 @@ const (
 	// KeptEndpoints is the kind of the object that says on which nodes pods are kept ready. No process watches it.
 	KeptEndpoints Kind = "keptendpoints"
 
+	// OtherRules is the kind of the rules of another controller. Their API group is one that only replicas name.
+	OtherRules Kind = "otherrules"
+
 	DaemonSets     Kind = "daemonsets"
 	CSINodes       Kind = "csinodes"
 	ResourceSlices Kind = "resourceslices"
@@ -50,7 +53,7 @@ const (
 var Kinds = []Kind{Nodes, Pods, Rules, AdmissionRules, CRDs, NodeClaims, DaemonSets, CSINodes, ResourceSlices}
 
 // kinds are all kinds.
-var kinds = append(slices.Clone(Kinds), KeptEndpoints)
+var kinds = append(slices.Clone(Kinds), KeptEndpoints, OtherRules)
 
 // Resource is the kind's group and resource.
 func (k Kind) Resource() schema.GroupResource {

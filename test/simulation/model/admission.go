@@ -22,6 +22,8 @@ type Request struct {
 	Policy bool
 	// Seen is whether it is known which rules the engine saw: those that are listed, or without a list those of the view.
 	Seen bool
+	// Settled is whether all replicas know the present state, and have listed the rules for admission by it.
+	Settled bool
 	// Listed lists the rules for admission, as the engine saw them. It is nil if there is no list.
 	Listed Document
 }
@@ -30,6 +32,9 @@ type Request struct {
 func (m *Model) Admitted(r *Request, v *View) {
 	before, sent, stored := read[node](r.Before), read[node](r.Sent), read[node](r.Stored)
 	m.adds(r, before, sent, stored)
+	if r.Settled {
+		m.theirs(sent, stored, v)
+	}
 	if !r.Seen || r.Policy && r.Listed == nil { // without a list, the policy does not run
 		return
 	}

@@ -27,7 +27,10 @@ type observed struct {
 // At is the present state of the cluster, for Observe, Quiet and Rest. evidence is by kind.
 func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Document) *View {
 	v := &View{Process: -1, Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims),
-		Running: evidence["pods"], Evidence: map[string][]Document{}}
+		Running: evidence["pods"], Evidence: map[string][]Document{}, beside: &m.beside}
+	if others, there := evidence["otherrules"]; there {
+		v.Others = &Others{Rules: named(others)}
+	}
 	for r := range each[rule](v.Rules) {
 		for i := range r.Spec.Requirements {
 			for _, w := range r.Spec.Requirements[i].watches() {
@@ -46,6 +49,7 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 // Observe notes the verdict of each rule on each node. readable is whether the operator can know it.
 func (m *Model) Observe(v *View, readable bool) {
 	m.vacates(v)
+	m.besides(v)
 	for r := range each[rule](v.Rules) {
 		for n := range each[node](v.Nodes) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)

@@ -25,6 +25,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 		return "it requires a rule that requires itself"
 	case r.Metadata.DeletionTimestamp != nil:
 		return ""
+	case v.frozenByOthers(r) != "":
+		return v.frozenByOthers(r)
 	case r.invalid():
 		return "it is invalid"
 	case v.circular(r, r.Metadata.Name, 0):
@@ -127,10 +129,11 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 	return m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
 }
 
-// edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it.
+// edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it, or was
+// frozen because of another controller.
 func (v *View) edited(r *rule, depth int) bool {
-	if r == nil || depth > len(v.Rules) || v.Pruned[r.Metadata.UID] {
-		return r != nil && v.Pruned[r.Metadata.UID]
+	if r == nil || depth > len(v.Rules) || v.Pruned[r.Metadata.UID] || v.thawed(r.Metadata.UID) {
+		return r != nil && (v.Pruned[r.Metadata.UID] || v.thawed(r.Metadata.UID))
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]

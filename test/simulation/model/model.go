@@ -48,14 +48,18 @@ type View struct {
 	Foreign bool
 	// Refused are the nodes, by name, of which a policy refuses all writes.
 	Refused map[string]bool
+	// Others is what it has read of another controller's rules; nil where there is none.
+	Others *Others
+
+	beside *beside
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "bounded", "closed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
-	"passes", "places", "published", "rate", "replaces", "room", "roomless", "single", "spared", "spares", "stands",
-	"status", "stays", "taints", "turn", "unarmed", "value", "watched", "windows"}
+	"passes", "places", "published", "rate", "replaces", "returned", "room", "roomless", "single", "spared", "spares",
+	"stands", "status", "stays", "taints", "theirs", "turn", "unarmed", "value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -75,6 +79,7 @@ type Model struct {
 	Skewed func(name string) bool
 
 	kept          keptEndpoints
+	beside        beside
 	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
 
 	now   func() time.Time
@@ -169,7 +174,8 @@ type ruleHistory struct {
 func New(now func() time.Time) *Model {
 	return &Model{Decisive: map[string]int{}, Fields: map[string]bool{}, now: now,
 		Skewed: func(string) bool { return false }, nodes: map[string]*nodeHistory{}, rules: map[string]*ruleHistory{},
-		kept: keptEndpoints{links: map[string]*link{}, armed: map[string]time.Time{}}}
+		kept:   keptEndpoints{links: map[string]*link{}, armed: map[string]time.Time{}},
+		beside: beside{taints: map[string]bool{}, frozen: map[string]bool{}, put: map[string]time.Time{}}}
 }
 
 // Fail notes a violation.
@@ -217,6 +223,7 @@ func (m *Model) Actor(d Document) {
 		return
 	}
 	h := m.node(n.Metadata.UID)
+	m.puts(h.last, n)
 	claimed := map[string]bool{}
 	for uid := range m.rules {
 		claimed[n.claim(uid)] = true

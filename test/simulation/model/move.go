@@ -26,6 +26,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	if kind == "nodereadinessrules" && after == nil {
 		m.rules[read[rule](before).Metadata.UID].removed = m.now().Truncate(time.Second)
 	}
+	if v != nil {
+		v.beside = &m.beside
+	}
 	if before == nil || after == nil {
 		return
 	}
@@ -38,6 +41,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	was, is := read[node](before), read[node](after)
 	shown := read[node](v.Nodes[was.Metadata.Name])
 	h := m.node(was.Metadata.UID)
+	m.theirs(was, is, v)
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown, v)
 	m.publishes(was, is, v)
@@ -54,6 +58,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 		}
 	}
 	h.last = is
+	m.returned(was, is, v)
 }
 
 // moveUnder judges one write of a node by one rule.
@@ -271,15 +276,24 @@ func union(a, b map[string]string) map[string]string {
 	return out
 }
 
-// frozen: nothing of a rule differs that cannot be judged, unless a person asks for it: by Release, or by dry-run.
+// frozen: nothing of a rule differs that cannot be judged, unless a person asks for it: by Release, or by dry-run. That
+// does not help while another controller manages its taint; a claim ends if that controller has removed the taint.
 func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
-	if why == "" || v.override(was) == "Release" || r.Spec.DryRun {
+	asked := v.override(was) == "Release" || r.Spec.DryRun
+	if why == "" || asked && v.frozenByOthers(r) == "" || strings.HasSuffix(why, perhapsTheirs) ||
+		v.frozenByOthers(r) != "" && was.lacks(r) && is.claim(r.Metadata.UID) == "" {
 		return
 	}
 	m.check("frozen", was.Metadata.Annotations[r.key()] == is.Metadata.Annotations[r.key()] &&
 		(was.marked(r) == is.marked(r) || !was.marked(r) && inherits(was, is, r)),
 		"the record of rule %s on node %s is changed although %s", r.Metadata.Name, is.Metadata.Name, why)
+}
+
+// lacks reports whether the node does not have the taint that a rule claims.
+func (n *node) lacks(r *rule) bool {
+	claim := n.claim(r.Metadata.UID)
+	return claim != "" && !n.has(claim)
 }
 
 // inherits reports whether a rule takes over the marker of a deleted rule of its name.

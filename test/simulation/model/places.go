@@ -27,7 +27,7 @@ func (m *Model) settled(v *View) {
 
 // restPlaces: the status counts the places of deleted nodes.
 func (m *Model) restPlaces(r *rule, v *View) {
-	if kept := m.keptPlaces(r, v); kept > 0 && r.Spec.enforced() && v.frozen(r) == "" {
+	if kept := m.keptPlaces(r, v); kept > 0 && r.Spec.enforced() && v.frozen(r) == "" && !v.thawed(r.Metadata.UID) {
 		m.check("places", r.Status.Limit.Deleted >= kept,
 			"rule %s counts %d deleted nodes that use its limit, and there are %d",
 			r.Metadata.Name, r.Status.Limit.Deleted, kept)

@@ -43,7 +43,7 @@ func (m *Model) publishes(was, is *node, v *View) {
 
 // marks: a condition that becomes False is within maxUnavailable, by what the replica was shown and has written.
 func (m *Model) marks(r *rule, t string, is *node, v *View) {
-	if !r.Spec.limited() || len(m.rules[r.Metadata.UID].inForce) > 1 || v.share(r) {
+	if !r.Spec.limited() || len(m.rules[r.Metadata.UID].inForce) > 1 || v.share(r) || v.thawed(r.Metadata.UID) {
 		return
 	}
 	marked, all, in := 0, 0, newUses()
@@ -141,7 +141,7 @@ func (m *Model) restPublished(n *node, v *View) {
 				by = append(by, r)
 			}
 			why := v.frozen(r)
-			open = open || why != "" && !r.Spec.DryRun && (!publishes || why != "it is suspended")
+			open = open || v.frozenByOthers(r) != "" || why != "" && !r.Spec.DryRun && (!publishes || why != "it is suspended")
 		}
 		if !open {
 			m.publishedBy(n, &c, t, by, v)

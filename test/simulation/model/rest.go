@@ -112,7 +112,7 @@ func (m *Model) restNode(n *node, v *View) {
 			rh := m.rules[uid]
 			return rh.gone || !rh.removed.IsZero() && !n.Metadata.CreationTimestamp.Before(rh.removed)
 		})
-		known := claimed[t.id()] || h.foreign[t.id()]
+		known := claimed[t.id()] || h.foreign[t.id()] || m.beside.taints[t.id()]
 		m.check("left", known || m.Unguarded || doubtful, "node %s has taint %s, which no rule claims",
 			n.Metadata.Name, t.id())
 	}
@@ -280,7 +280,8 @@ func (m *Model) restOverride(n *node, v *View) {
 // lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range each[node](v.Nodes) {
-		if r.Spec.DryRun || v.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		if (r.Spec.DryRun || v.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels)) &&
+			v.frozenByOthers(r) == "" {
 			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
 				r.Metadata.Name, n.Metadata.Name)
 		}
@@ -400,7 +401,7 @@ func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*no
 		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
 		case m.inService(n, r) != yes:
 		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v) &&
-			!v.Refused[n.Metadata.Name]:
+			!v.Refused[n.Metadata.Name] && !n.letsPass(r):
 			open = append(open, n)
 			all++
 			in.count(n)

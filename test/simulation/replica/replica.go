@@ -42,6 +42,8 @@ type Replica struct {
 	Unread int
 	// Slow is how long its next list of leases takes.
 	Slow time.Duration
+	// Reads is what becomes of its reads of another controller's rules.
+	Reads Reads
 	// World is what surrounds the process.
 	World *World
 	// Ahead is for how long the clock of its machine is ahead; Jumped is when it was last set. What waits for a duration
@@ -57,6 +59,7 @@ type Replica struct {
 	server  *api.Server
 
 	operator    *operator.Replica
+	others      *others // nil where there is no other controller
 	rules       *admissionrules.Writer
 	stores      map[api.Kind]*store
 	evidence    map[string]*following
@@ -91,6 +94,8 @@ type World struct {
 	Endpoints bool
 	// Leases are those of nodes. A read of them takes a time.
 	Leases func(takes time.Duration) []coordinationv1.Lease
+	// Others is the API of another controller; nil where there is none.
+	Others *Others
 	// holder is the process that took the lease of the operator last.
 	holder int
 }
@@ -178,6 +183,7 @@ func (r *Replica) Start() {
 		Admission: func() nodeadmission.Kind { return engine }, AdmissionRules: r.rules,
 	}, options)
 	utilruntime.Must(err)
+	r.readOthers()
 	r.operator.Admission.Changed = func(bool) { r.rules.Wake() }
 	r.stores[api.AdmissionRules].subscribe(r.operator.Admission.Handler())
 }
@@ -220,7 +226,8 @@ func (r *Replica) Kill() {
 			former[k] = max(former[k], s.at)
 		}
 	}
-	*r = Replica{process: r.process, World: r.World, server: r.server, former: former, Ahead: r.Ahead, Jumped: r.Jumped}
+	*r = Replica{process: r.process, World: r.World, server: r.server, former: former, Ahead: r.Ahead, Jumped: r.Jumped,
+		Reads: r.Reads}
 }
 
 // Lead makes the process the leader: its controllers start.
@@ -347,6 +354,7 @@ func (r *Replica) NotifyAll(k api.Kind) {
 
 // Background runs what was left to run in the background, and what was to run by now.
 func (r *Replica) Background() {
+	r.others.goOn()
 	r.timers = slices.DeleteFunc(r.timers, func(t timer) bool {
 		if t.at.After(r.World.Now()) {
 			return false

@@ -29,10 +29,15 @@ type ears struct {
 	pruned  map[string]bool
 	left    map[string]bool // nodes that were deleted, by name
 	foreign bool
+	// changed is called before a handler is told of a change of a rule.
+	changed func()
 }
 
 // note notes what a handler is about to be told.
 func (e *ears) note(n notice) {
+	if e.changes(n) {
+		e.changed()
+	}
 	switch o := cmp.Or(n.after, n.before); {
 	case o.Kind == api.Nodes && n.after == nil:
 		e.left[o.Meta.GetName()] = true
@@ -43,6 +48,20 @@ func (e *ears) note(n notice) {
 	case o.Kind == api.CRDs && n.after != nil:
 		e.foreign = o.Meta.GetLabels()[ForeignLabel] != ""
 	}
+}
+
+// changes reports whether a rule with a taint that the process knows is edited, or deleted.
+func (e *ears) changes(n notice) bool {
+	o := cmp.Or(n.after, n.before)
+	if o.Kind != api.Rules || e.seen[o.Meta.GetUID()] == nil {
+		return false
+	}
+	before := e.seen[o.Meta.GetUID()]
+	if n.after == nil {
+		return before.DeletionTimestamp == nil && before.Spec.Taint != nil
+	}
+	after := typed(n.after).(*v1alpha1.NodeReadinessRule)
+	return before.Generation != after.Generation && (before.Spec.Taint != nil || after.Spec.Taint != nil)
 }
 
 // rule notes a version of a rule that the process was told of.
@@ -64,7 +83,7 @@ func (r *Replica) view() *model.View {
 		Nodes:   map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
 		Blind:  !r.unreadAt.IsZero() && r.Now().Sub(r.unreadAt) < podsRetry,
-		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned)}
+		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned), Others: r.others.view()}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}

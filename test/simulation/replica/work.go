@@ -85,7 +85,8 @@ func (r *Replica) Idle() bool {
 	if !r.Up {
 		return true
 	}
-	if len(r.Parked) > 0 || len(r.background) > 0 || r.Leads && !r.Deposed && len(r.rules.Woken()) > 0 {
+	if len(r.Parked) > 0 || len(r.background) > 0 || r.others.pends() ||
+		r.Leads && !r.Deposed && len(r.rules.Woken()) > 0 {
 		return false
 	}
 	for _, k := range api.Kinds {
@@ -114,6 +115,7 @@ func (r *Replica) Next() time.Time {
 	for _, t := range r.timers {
 		all = append(all, t.at)
 	}
+	all = append(all, r.others.looksAt())
 	for _, c := range r.controllers {
 		if !r.Deposed {
 			all = append(all, c.queue.next())
@@ -148,8 +150,11 @@ func (r *Replica) Current() bool {
 			}
 		}
 	}
-	return len(r.timers) == 0
+	return len(r.timers) == 0 && r.others.current()
 }
+
+// Listed reports whether the leader has listed the rules for admission as it knows them.
+func (r *Replica) Listed() bool { return r.begun && len(r.rules.Woken()) == 0 }
 
 // Process tells processes apart.
 func (r *Replica) Process() int { return r.process }

@@ -73,6 +73,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.endpoints(seed)
 	g.queues(seed)
 	g.clocks(seed)
+	g.beside(seed)
 	return g.script
 }
 

@@ -48,6 +48,8 @@ type Script struct {
 	Lag    int  `json:"lag,omitempty"`
 	// Unguarded is whether no policy protects records, and the operator knows that.
 	Unguarded bool `json:"unguarded,omitempty"`
+	// Beside is whether another controller runs, whose rules the operator reads.
+	Beside bool `json:"beside,omitempty"`
 	// Endpoints is whether the policy that keeps endpoints is installed.
 	Endpoints bool `json:"endpoints,omitempty"`
 	// Steps are what happens.
@@ -58,8 +60,8 @@ type Script struct {
 func (s *Script) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, endpoints: %t, "+
-		"clocks of nodes ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks, s.Policy, s.Lag, s.Unguarded,
-		s.Endpoints, s.Skew, s.Clocks)
+		"beside another controller: %t, clocks of nodes ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks,
+		s.Policy, s.Lag, s.Unguarded, s.Endpoints, s.Beside, s.Skew, s.Clocks)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}

@@ -48,6 +48,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.doList(s)
 	case "daemon":
 		w.doDaemons(s)
+	case "others":
+		w.doOthers(s, r)
 	case "deliver":
 		r.Deliver(api.Kind(s.Of), s.N)
 	case "notify":
@@ -84,10 +86,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.setClock(r, time.Duration(s.N)*time.Second)
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
-	case "kill", "down", "up", "handover", "unread", "slow":
+	case "kill", "down", "up", "handover", "unread", "slow", "upgrade":
 		w.doProcess(r, s)
-	case "upgrade":
-		w.upgrade(s.Of)
 	case "crd":
 		w.serve(s.Value, s.N > 0)
 	case "evidence":
@@ -122,6 +122,8 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 		if r.Up {
 			r.Unread = s.N
 		}
+	case "upgrade":
+		w.upgrade(s.Of)
 	case "slow":
 		r.Slow = time.Duration(s.N) * time.Second
 	}

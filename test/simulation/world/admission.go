@@ -182,8 +182,17 @@ func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node
 	if listed := w.server.ListAt(api.AdmissionRules, version); len(listed) > 0 {
 		request.Listed = listed[0]
 	}
+	request.Settled = w.settled(request.Listed)
 	w.Model.Admitted(request, w.present())
 	return nil
+}
+
+// settled reports whether all replicas know the present state, and a list of the rules for admission is as the leader
+// wants it.
+func (w *World) settled(listed model.Document) bool {
+	leader := w.leader()
+	return leader != nil && leader.Listed() && w.current() &&
+		listed == document(w.server.Get(api.AdmissionRules, listName))
 }
 
 // admitDeletion lets a policy refuse the deletion of protected pods, and asks the eviction guard.

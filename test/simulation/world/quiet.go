@@ -95,6 +95,9 @@ func (w *World) evidence() map[string][]model.Document {
 	for _, kind := range []api.Kind{api.Pods, api.DaemonSets, api.CSINodes, api.ResourceSlices} {
 		out[string(kind)] = w.all(kind)
 	}
+	if w.others != nil {
+		out[string(api.OtherRules)] = w.all(api.OtherRules)
+	}
 	return out
 }
 
@@ -102,7 +105,7 @@ func (w *World) evidence() map[string][]model.Document {
 func (w *World) observe(do string) {
 	group, _, _ := strings.Cut(do, ".")
 	switch group {
-	case "node", "claim", "pod", "daemon", "rule", "pass", "crd", "evidence", "quiet":
+	case "node", "claim", "pod", "daemon", "rule", "pass", "crd", "evidence", "quiet", "others":
 	default:
 		return
 	}

@@ -53,7 +53,8 @@ type World struct {
 	wrote       time.Time
 	replicas    []*replica.Replica
 	boots       map[int]int
-	served      string // the CRD
+	served      string          // the CRD
+	others      *replica.Others // nil where no other controller runs
 	forbidden   bool
 	refused     map[string]bool       // nodes of which a policy refuses all writes of the operator
 	lost        map[int]bool          // nodes that the node controller has found lost
@@ -103,6 +104,10 @@ func Play(s *script.Script, definitions Definitions) Result {
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
 		Met:      func(fault, kind string) { w.met(fault, kind, false) },
 		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded, Endpoints: s.Endpoints, Leases: w.leases}
+	if s.Beside {
+		w.others = &replica.Others{Assumed: w.Model.Assumed}
+		around.Others = w.others
+	}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
 		if i < len(s.Clocks) {
@@ -163,7 +168,7 @@ func (w *World) rest() {
 	w.trace("everything comes to rest")
 	w.forbidden, w.late, w.refused = false, nil, map[string]bool{}
 	for _, r := range w.replicas {
-		r.Unread = 0
+		r.Unread, r.Reads = 0, replica.Readable
 	}
 	w.serve("ours", false)
 	w.recover()
