@@ -389,7 +389,8 @@ func completed(was, is, shown *node, r *rule) bool {
 // opened: a claim that is withdrawn has a cause in what the replica was shown.
 func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 	rh := m.rules[r.Metadata.UID]
-	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds > 0
+	// On a real API server, seconds is required: the story has edited it away.
+	released := r.Spec.Timeout.Action == "Release" && r.Spec.Timeout.Seconds+r.Spec.Timeout.AppearSeconds > 0
 	switch {
 	case r.Metadata.DeletionTimestamp != nil, r.Spec.DryRun, v.override(shown) == "Release",
 		!r.Spec.NodeSelector.matches(shown.Metadata.Labels), r.Spec.Suspend && !shown.has(shown.claim(r.Metadata.UID)),
