@@ -39,7 +39,8 @@ type Admission struct {
 
 // Admit adds the taint and the record of each rule that a request makes the node match. The request creates the node if
 // old is nil; otherwise it updates the node. A taint that the request has stays as it is. Records that the creator of a
-// node brings are dropped. If the node has no room for the taints and records of all rules, no rule claims it.
+// node brings are dropped, but for claims as in claimedBefore. If the node has no room for the taints and records of all
+// rules, no rule claims it.
 //
 // The admission policy in config/node-admission-policy decides in the same way, and is tested with the same cases.
 func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time) Admission {
@@ -50,8 +51,9 @@ func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time)
 		annotations = map[string]string{}
 	}
 	if old == nil {
-		maps.DeleteFunc(annotations,
-			func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) })
+		maps.DeleteFunc(annotations, func(key, value string) bool {
+			return strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) && !claimedBefore(rules, node, key, value)
+		})
 	}
 	since := now.Truncate(time.Second)
 	if old == nil { // it is created a moment later; a time before that would be taken for a forged one
@@ -78,6 +80,18 @@ func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time)
 	a.Claims = len(claims)
 	a.Patch = admissionPatch(node, taints, annotations)
 	return a
+}
+
+// claimedBefore reports whether a record is what admission writes for a rule that does not match a new node, whose taint
+// the node has: the rule matched until another policy or webhook labelled the node. The controller removes both.
+func claimedBefore(rules []ruleset.AdmissionRule, node *corev1.Node, key, value string) bool {
+	i := slices.IndexFunc(rules, func(r ruleset.AdmissionRule) bool { return r.RecordKey() == key })
+	if i < 0 || rules[i].Matches(node.Labels) || nodeview.Find(node, &rules[i].Taint) == nil {
+		return false
+	}
+	r, ok := nodeview.ReadRecord(value)
+	claim := nodeview.Record{Rule: rules[i].Name, Taint: nodeview.FormatTaint(rules[i].Taint), Since: r.Since}
+	return ok && value == claim.Encode()
 }
 
 // admits reports whether the request makes the node match the rule, so that the rule claims its taint.

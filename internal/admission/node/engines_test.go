@@ -228,13 +228,19 @@ var requests = map[string]request{
 		rules: withStorage,
 		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
 			n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
-			n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID),
-				fmt.Sprintf(`{"rule":%q,"taint":%q}`, rule.Name, held))
+			claimed(n, rule)
 		},
 		taints: []string{held, "readiness.example.com/storage=:PreferNoSchedule"},
 		claims: map[string]string{"": held, "-storage": "readiness.example.com/storage=:PreferNoSchedule"},
 	},
 	"a forged record of a rule that does not match": {unmatched: true, brings: forged},
+	// Another policy has labelled the node after the rule had claimed it: the operator removes both.
+	"a claim of a rule that no longer matches": {unmatched: true, taints: []string{held}, claims: gated,
+		brings: func(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+			claimed(n, rule)
+			n.Taint(taintKey, "pending", corev1.TaintEffectNoSchedule)
+		}},
+	"a claim of a rule that does not match, without its taint": {unmatched: true, brings: claimed},
 	"a forged record of a rule that is suspended": {rules: one(func(r *build.RuleWrapper) { r.Suspend(true) }),
 		brings: forged},
 	"a node with a completion marker": {admin: true, brings: completed},
@@ -316,6 +322,11 @@ func completed(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
 func forged(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
 	n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID),
 		`{"released":"`+time.Now().UTC().Add(2*time.Second).Format(time.RFC3339)+`"}`)
+}
+
+// claimed is a node with the record that admission writes.
+func claimed(n *build.NodeWrapper, rule *v1alpha1.NodeReadinessRule) {
+	n.Annotation(v1alpha1.RecordAnnotationPrefix+string(rule.UID), fmt.Sprintf(`{"rule":%q,"taint":%q}`, rule.Name, held))
 }
 
 func health() *v1alpha1.Health {
@@ -512,7 +523,7 @@ func (c *request) check(node *corev1.Node, pool string, rules []*v1alpha1.NodeRe
 		Expect(json.Unmarshal([]byte(value), &record)).To(Succeed())
 		Expect(record.Rule).To(Equal(rule.Name))
 		Expect(record.Released).To(BeEmpty())
-		if kind == EnginePolicy { // it has no clock
+		if kind == EnginePolicy || c.unmatched && c.update == nil { // it has no clock, or the node has brought the claim
 			Expect(record.Since).To(BeEmpty())
 			Expect(record.Late).To(Equal(c.update != nil && !c.cleaned))
 		} else {
