@@ -39,7 +39,7 @@ type Admission struct {
 
 // Admit adds the taint and the record of each rule that a request makes the node match. The request creates the node if
 // old is nil; otherwise it updates the node. A taint that the request has stays as it is. Records that the creator of a
-// node brings are dropped, but for claims as in claimedBefore. If the node has no room for the taints and records of all
+// node brings are dropped, but for claims as in claimedBefore. If the node lacks room for the taints and records of all
 // rules, no rule claims it.
 //
 // The admission policy in config/node-admission-policy decides in the same way, and is tested with the same cases.
@@ -82,8 +82,8 @@ func Admit(rules []ruleset.AdmissionRule, old, node *corev1.Node, now time.Time)
 	return a
 }
 
-// claimedBefore reports whether a record is what admission writes for a rule that does not match a new node, whose taint
-// the node has: the rule matched until another policy or webhook labelled the node. The controller removes both.
+// claimedBefore reports whether a record is what admission writes for a rule that does not match a new node, which has
+// the rule's taint: the rule matched until another policy or webhook labelled the node. The controller removes both.
 func claimedBefore(rules []ruleset.AdmissionRule, node *corev1.Node, key, value string) bool {
 	i := slices.IndexFunc(rules, func(r ruleset.AdmissionRule) bool { return r.RecordKey() == key })
 	if i < 0 || rules[i].Matches(node.Labels) || nodeview.Find(node, &rules[i].Taint) == nil {
