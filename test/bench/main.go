@@ -148,7 +148,8 @@ func order(round int) []string {
 // memoryTarget returns the bytes of memory that the operator may take at most, or 0 for a size that has no target. It
 // runs with the GOMEMLIMIT that it sets itself in a container of that size.
 func (o *options) memoryTarget() uint64 {
-	targets := map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20}
+	targets := map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20,
+		{100000, 10}: 2560 << 20}
 	return targets[[2]int{o.nodes, o.rules}]
 }
 
