@@ -182,7 +182,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	env := r.env
 	r.Evictions = &eviction.Reconciler{
 		Nodes: env.Cache, Live: env.Live, Rules: r.NodeRules.InForce, Namespace: o.Namespace,
-		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
+		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock, ServerTime: env.ServerTime,
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
 	r.Nodes.Evicted = r.Evictions.Evicted

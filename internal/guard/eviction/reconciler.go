@@ -59,8 +59,10 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Finished is called with the name of a node when the result of Evicted may have changed. It may be nil.
 	Finished func(node string)
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Clock tells the time. ServerTime tells it by the API server's clock, for conditions of pods: the disruption
+	// controller sets a DisruptionTarget that is older than two minutes back to False, and Jobs then count a failure.
+	Clock      clock.PassiveClock
+	ServerTime func() time.Time
 
 	refused  refusals
 	finished finished
@@ -244,11 +246,11 @@ func (r *Reconciler) announceDisruption(ctx context.Context, node *corev1.Node, 
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
 			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
 				rule.Name),
-			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+			LastTransitionTime: metav1.NewTime(r.ServerTime()),
 		})
 	}
 	if guard.KeptReady(node, pod) {
-		conditions = append(conditions, endpoints.NotReady(r.Clock.Now()))
+		conditions = append(conditions, endpoints.NotReady(r.ServerTime()))
 	}
 	if len(conditions) == 0 {
 		return nil // the node controller has announced it, and its deletion was denied
