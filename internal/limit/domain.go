@@ -225,6 +225,9 @@ func (l *Limit) sweep() {
 	l.sweepAt = 2*len(l.cells) + 64
 }
 
+// Why says which limit keeps a node in some domains from using the limits, or "" if there is room.
+func (l *Limit) Why(u Use, domains string) string { return l.why(l.cell(domains), u) }
+
 // why says which limit keeps a node of the cell from being used, and in which domain. It returns "" if there is room.
 func (l *Limit) why(c *cell, u Use) string {
 	e, d := c.full(u)

@@ -173,36 +173,3 @@ func valueIn(domains, key string) (value string, known bool) {
 	}
 	return "", false
 }
-
-// Full reports whether the limits leave no room for a node in some domains, by the uses in the rule's status. most is
-// how many nodes in service the rule may hold at a time.
-func (r Rule) Full(s *v1alpha1.LimitStatus, most int, domains string) bool {
-	if int(s.InUse+s.Deleted) >= most {
-		return true
-	}
-	for i := range r.entries {
-		e := &r.entries[i]
-		mine, open := v1alpha1.DomainStatus{}, 0
-		name, _ := valueIn(domains, e.Per)
-		for _, d := range s.Domains {
-			if d.Per != e.Per {
-				continue
-			}
-			if d.InUse+d.Deleted > 0 {
-				open++
-			}
-			if d.Domain == name {
-				mine = d
-			}
-		}
-		used := int(mine.InUse + mine.Deleted)
-		switch {
-		case e.MaxDomains != nil && used == 0 && open >= int(*e.MaxDomains):
-			return true
-		case e.MaxDomains == nil && e.Per != "" && (used > 0 || Scaled(e.Max, 100) == 0) &&
-			used >= Scaled(e.Max, int(mine.InService)):
-			return true
-		}
-	}
-	return false
-}

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
@@ -106,6 +108,22 @@ func (l *Live) limitsNow() map[string]*Limit {
 			limit.InUse, limit.Deleted, limit.Domains = s.InUse, s.Deleted, s.Domains
 		}
 		out[name] = limit
+	}
+	return out
+}
+
+// count returns the uses of a rule's limits by all nodes, since the rule's status lists only some domains, and by the
+// places of deleted nodes.
+func (l *Live) count(rule *ruleset.Rule, now time.Time) *limit.Limit {
+	out, n := limit.New(rule.Limit, true, func(a, b int32) bool { return a < b }), int32(0)
+	for _, node := range l.nodes {
+		if s := nodeview.StateOf(rule, node, now); s.Concerns(rule, node) {
+			out.Recount(n, limit.Node{}, limit.Node{Counted: s.Counted, Claimed: s.Claimed, Marked: s.MarkedFalse}, s.Domains)
+			n++
+		}
+	}
+	if stored := l.rules[rule.Name]; stored != nil && stored.Status.Limit != nil {
+		out.Restore(stored.Status.Limit, 0, now)
 	}
 	return out
 }

@@ -89,8 +89,9 @@ type Live struct {
 	labels  []string      // by which nodes can be grouped
 	relabel bool          // labels of nodes have changed
 	limits  map[string]*Limit
-	view    *Fleet // what concerns no single node
-	viewed  uint64 // the version of its last change
+	counted map[string]*limit.Limit // the uses of the limits of rules, by their names, as far as they were asked
+	view    *Fleet                  // what concerns no single node
+	viewed  uint64                  // the version of its last change
 }
 
 // row is a node as it was decided last.
@@ -287,6 +288,7 @@ func (l *Live) update(ctx context.Context) {
 	}
 	l.version++
 	failed := l.failedNodes()
+	l.counted = map[string]*limit.Limit{}
 	for name := range dirty {
 		l.decide(name, failed[name], now)
 	}
@@ -370,11 +372,13 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 	l.rows[name] = after
 }
 
-// reserve tells by the operator's report whether a rule's limit allows one more node to be tainted.
+// reserve tells whether a rule's limits allow one more node to be tainted.
 func (l *Live) reserve(rule *ruleset.Rule, ask limit.Request, now time.Time) (why string) {
-	if of := l.limits[rule.Name]; of != nil && rule.Limit.Full(&v1alpha1.LimitStatus{InUse: of.InUse,
-		Deleted: of.Deleted, Domains: of.Domains}, of.Max, ask.Domains) {
-		return "the limit is reached (" + of.Text + ")"
+	if l.counted[rule.Name] == nil {
+		l.counted[rule.Name] = l.count(rule, now)
+	}
+	if why = l.counted[rule.Name].Why(ask.Use, ask.Domains); why != "" {
+		return why
 	}
 	if stored := l.rules[rule.Name]; stored != nil && !ask.Held {
 		return rule.Limit.Reached(stored.Status.Rate, now)

@@ -5,18 +5,22 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/plugin/explain"
 	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 var start = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
@@ -38,6 +42,37 @@ func TestMaintenance(t *testing.T) {
 	g.Expect(of("disk;until=2026-07-01T12:30:00Z")).To(HaveField("Value", "disk until 2026-07-01T12:30:00Z"))
 	g.Expect(of("disk;until=2026-07-01T12:00:00Z")).To(BeNil())
 	g.Expect(of("false")).To(BeNil())
+}
+
+// TestADomainThatTheStatusDoesNotList: a rule's status lists 100 domains, and the page counts the nodes of all.
+func TestADomainThatTheStatusDoesNotList(t *testing.T) {
+	const rack, cni = "example.com/rack", "example.com/CNIReady"
+	rule := build.MakeRule("net").UID("u1").Created(start.Add(-2*time.Hour)).Selector("pool", "a").Condition(cni).
+		Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer(rack, "1")
+	rule.Status.Limit = &v1alpha1.LimitStatus{InUse: v1alpha1.MaxDomainsListed + 1}
+	for i := range v1alpha1.MaxDomainsListed {
+		rule.Status.Limit.Domains = append(rule.Status.Limit.Domains, v1alpha1.DomainStatus{Per: rack,
+			Domain: fmt.Sprint("r", i), InService: 2, InUse: 1, Waiting: 1})
+	}
+	l := emptyLive()
+	l.rules["net"] = rule.Obj()
+	for name, in := range map[string]string{"held": "z", "waits": "z", "next": "y"} {
+		n := build.MakeNode(name).UID(name).Created(start.Add(-3*time.Hour)).Label("pool", "a").Label(rack, in).
+			Condition(cni, corev1.ConditionFalse, start.Add(-time.Hour))
+		if name == "held" {
+			record := nodeview.Record{Taint: "example.com/net=:NoSchedule", Limited: true,
+				Since: metav1.NewTime(start.Add(-time.Hour)), Domains: rack + "=z"}
+			n.Taint("example.com/net", "", corev1.TaintEffectNoSchedule).
+				Annotation(v1alpha1.RecordAnnotationPrefix+"u1", record.Encode())
+		}
+		l.nodes[name] = n.Obj()
+	}
+	l.update(t.Context())
+	for name, want := range map[string]string{"held": Held, "waits": Exempt, "next": Pending} {
+		if got := l.rows[name].Rules[0]; got.State != want {
+			t.Errorf("%s is %s (%s), want %s", name, got.State, got.Reason, want)
+		}
+	}
 }
 
 // eventServer has events, in pages, the oldest first.
