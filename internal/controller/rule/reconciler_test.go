@@ -289,14 +289,16 @@ var _ = Describe("A rule", func() {
 	})
 
 	It("says what a dry-run would do", func(ctx context.Context) {
-		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"))
+		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"), node("b"), node("c"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})
+		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun})
+		d.record(2, fleet.Outcome{State: v1alpha1.NodeStateReady})
 		d.reconcile()
 		r := d.read().Status.DryRunResults
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
-		Expect(r.Summary).To(Equal("Of 1 matching node, 1 would be tainted (1 of them because evidence is missing) and 0 " +
-			"would be untainted"))
+		Expect(r.Summary).To(Equal("Of 3 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
+			"would be untainted; 1 more node is not ready, and would stay as it is"))
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 		guarding := d.condition(v1alpha1.ConditionGuarding)
 		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))

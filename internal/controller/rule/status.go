@@ -377,6 +377,12 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	if m.Rule.Limited() {
 		limit = fmt.Sprintf("; %s %s would allow %d at a time", limitField(m), m.Rule.Limit, m.MaxUnavailable)
 	}
+	// Without this, a typing error in the evidence does not show where existingNodes exempts all nodes of today.
+	spared := ""
+	if n := int(m.Counts.Exempt) - m.ToTaint; n > 0 {
+		spared = "; " + text.Plural(n, "more node is not ready, and would stay as it is",
+			"more nodes are not ready, and would stay as they are")
+	}
 	return &v1alpha1.DryRunResults{
 		AffectedNodes:   count(int(m.Counts.Matched)),
 		TaintsToAdd:     count(m.ToTaint),
@@ -385,7 +391,8 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 		NodesToTaint:    m.NamesToTaint,
 		NodesToUntaint:  m.NamesToUntaint,
 		Summary: fmt.Sprintf("Of %s, %d would be tainted (%d of them because evidence is missing) and %d "+
-			"would be untainted%s",
-			text.Plural(int(m.Counts.Matched), "matching node", "matching nodes"), m.ToTaint, m.Risky, m.ToUntaint, limit),
+			"would be untainted%s%s",
+			text.Plural(int(m.Counts.Matched), "matching node", "matching nodes"), m.ToTaint, m.Risky, m.ToUntaint, spared,
+			limit),
 	}
 }
