@@ -18,6 +18,7 @@ var failing = []struct {
 	{regexp.MustCompile(`#\s*or\b`), "a reader who copies the block runs both alternatives: use two blocks"},
 	{regexp.MustCompile(`^\s*kubectl (get )?events( -w)? --for`), "events on nodes and rules are in the namespace " +
 		"default: add -n default"},
+	{regexp.MustCompile(`#\s*with agents`), "it fails for all others: use two blocks"},
 }
 
 // apart are pairs of commands that may not be in one block: a reader who copies it undoes the first one, or
@@ -25,6 +26,7 @@ var failing = []struct {
 var apart = [][2]*regexp.Regexp{
 	{regexp.MustCompile(`make .*\bdeploy\b`), regexp.MustCompile(`helm (install|upgrade)`)},
 	{regexp.MustCompile(`nodegate (release|hold) \S+( --yes)?(  .*)?$`), regexp.MustCompile(`--undo`)},
+	{regexp.MustCompile(`nodegate (release|pause) `), regexp.MustCompile(`"dryRun":\s*true`)},
 	{regexp.MustCompile(`nodegate\.io/(override|maintenance)=`),
 		regexp.MustCompile(`nodegate\.io/(override|maintenance)-`)},
 }
