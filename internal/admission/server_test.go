@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -20,6 +19,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/semaphore"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // stuck answers when the test ends.
@@ -154,12 +155,8 @@ func TestReviewsShareTheirMemory(t *testing.T) {
 func TestIdleClientsDoNotLockOutTheAPIServer(t *testing.T) {
 	certified := httptest.NewTLSServer(http.NotFoundHandler())
 	defer certified.Close()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := cluster.FreeAddress()
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{Address: address, Handlers: []Handler{echo{}},
@@ -185,7 +182,11 @@ func TestIdleClientsDoNotLockOutTheAPIServer(t *testing.T) {
 		return errors.Join(err, answer.Body.Close())
 	}
 	for review() != nil { // until it serves
-		time.Sleep(10 * time.Millisecond)
+		select {
+		case err := <-ended:
+			t.Fatal(err)
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 	for i := range maxConnections + 10 {
 		if err := review(); err != nil {
