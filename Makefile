@@ -153,7 +153,8 @@ RUN_TESTS = rm -rf bin/slots && mkdir -p bin/slots && touch $$(seq -f bin/slots/
 	export KUBECONFIG=/dev/null GINKGO_NO_COLOR=true && bin/testcheck -events bin/tests.json $(CHECK) -- \
 	$(GOTESTSUM) --jsonfile bin/tests.json --format pkgname --format-hide-empty-pkg $(if $(filter-out 0,$(RERUN)),$(AGAIN)) \
 	--packages="$$packages" -- -race -shuffle=on -count=1 -vet=off -timeout 60m -p $(PARALLEL)
-AGAIN = --rerun-fails=$(RERUN) --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
+# A test runs again with all its subtests: some need what those before them have done.
+AGAIN = --rerun-fails=$(RERUN) --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race --rerun-fails-run-root-test
 
 # The packages of PKGS that start no server: their tests do not import test/cluster.
 UNIT = go list -test -f '{{.ImportPath}} {{join .Deps " "}} ' $(PKGS) | \
