@@ -36,7 +36,7 @@ import (
 // Mutating is a MutatingAdmissionPolicy for nodes or pods, with its binding. The libraries of the API server run it.
 type Mutating struct {
 	hook       mutating.PolicyHook
-	first      matchconditions.Matcher // of the conditions that no parameter changes; they are false for the most requests
+	first      []matchconditions.Matcher // one for each condition that no parameter changes: most requests end there
 	params     Kind
 	dispatcher generic.Dispatcher[mutating.PolicyHook]
 }
@@ -55,21 +55,22 @@ func ReadMutating(p *mutating.Policy, binding *mutating.PolicyBinding) (*Mutatin
 			return nil, fmt.Errorf("compiling the variable %s: %w", v.Name, out.Error)
 		}
 	}
-	var conditions, first []plugincel.ExpressionAccessor
+	var problems []error
+	matcher := func(conditions ...plugincel.ExpressionAccessor) matchconditions.Matcher {
+		compiled := compiler.CompileCondition(conditions, options, environment.StoredExpressions)
+		problems = append(problems, compiled.CompilationErrors()...)
+		return matchconditions.NewMatcher(compiled, p.Spec.FailurePolicy, "policy", "validate", p.Name)
+	}
+	out := &Mutating{hook: mutating.PolicyHook{Policy: p, Bindings: []*mutating.PolicyBinding{binding},
+		ParamScope: meta.RESTScopeRoot}}
+	var conditions []plugincel.ExpressionAccessor
 	for i := range p.Spec.MatchConditions {
 		c := (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i])
 		if conditions = append(conditions, c); !strings.Contains(c.Expression, "params") {
-			first = append(first, c)
+			out.first = append(out.first, matcher(c))
 		}
 	}
-	compiled := compiler.CompileCondition(conditions, options, environment.StoredExpressions)
-	problems := compiled.CompilationErrors()
-	out := &Mutating{hook: mutating.PolicyHook{Policy: p, Bindings: []*mutating.PolicyBinding{binding},
-		ParamScope: meta.RESTScopeRoot}}
-	out.first = matchconditions.NewMatcher(compiler.CompileCondition(first, options, environment.StoredExpressions),
-		p.Spec.FailurePolicy, "policy", "validate", p.Name)
-	out.hook.Evaluator = mutating.PolicyEvaluator{CompositedCompiler: compiler,
-		Matcher: matchconditions.NewMatcher(compiled, p.Spec.FailurePolicy, "policy", "validate", p.Name)}
+	out.hook.Evaluator = mutating.PolicyEvaluator{CompositedCompiler: compiler, Matcher: matcher(conditions...)}
 	options.HasPatchTypes = true
 	for i := range p.Spec.Mutations {
 		of := compiler.CompileMutatingEvaluator(&patch.JSONPatchCondition{
@@ -114,9 +115,11 @@ func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo,
 		return fmt.Errorf("preparing an object for a policy: %w", err)
 	}
 	ctx := context.Background()
-	result := m.first.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil)
-	if result.Error == nil && !result.Matches {
-		return nil
+	for _, condition := range m.first {
+		result := condition.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil)
+		if result.Error == nil && !result.Matches {
+			return nil
+		}
 	}
 	hook := m.hook
 	if m.params != "" {

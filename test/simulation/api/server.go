@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -129,6 +130,60 @@ func encode(obj metav1.Object) []byte {
 	return raw
 }
 
+// equal reports whether two objects are the same in JSON. Typed ones are compared in protobuf, which generated code
+// writes: it has the same fields.
+func equal(a, b metav1.Object) bool {
+	type encoder interface{ Marshal() ([]byte, error) }
+	if of, ok := a.(*unstructured.Unstructured); ok {
+		return equalTree(of.Object, b.(*unstructured.Unstructured).Object)
+	}
+	was, err := b.(encoder).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	is, err := a.(encoder).Marshal()
+	if err != nil {
+		panic(err)
+	}
+	return bytes.Equal(is, was)
+}
+
+// equalTree compares what was decoded without a type. Numbers have several types there.
+func equalTree(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		of, ok := b.(map[string]any)
+		if !ok || len(a) != len(of) {
+			return false
+		}
+		for key, value := range a {
+			if other, there := of[key]; !there || !equalTree(value, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		of, ok := b.([]any)
+		return ok && slices.EqualFunc(a, of, equalTree)
+	case int64:
+		return number(a) == number(b)
+	case float64:
+		return number(a) == number(b)
+	}
+	return a == b
+}
+
+// number is a number of JSON; others are none.
+func number(v any) float64 {
+	switch v := v.(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return math.NaN()
+}
+
 func clone(obj metav1.Object) metav1.Object {
 	return obj.(runtime.Object).DeepCopyObject().(metav1.Object)
 }
@@ -165,15 +220,18 @@ type Server struct {
 	version int64
 	uids    uint64
 	objects map[Kind]map[string]*Object
+	names   map[Kind][]string // of the objects, in order
 	log     map[Kind][]Event
 	schema  *structuralschema.Structural
+	status  *choices
 	served  int // counts the schemas
 	cuts    int // the last one that cut watches
 }
 
 // New is an empty server, which serves rules by the given definition.
 func New(now func() time.Time, d *Definition) *Server {
-	s := &Server{Now: now, version: 100, objects: map[Kind]map[string]*Object{}, log: map[Kind][]Event{}}
+	s := &Server{Now: now, version: 100, objects: map[Kind]map[string]*Object{},
+		names: map[Kind][]string{}, log: map[Kind][]Event{}}
 	for _, k := range kinds {
 		s.objects[k] = map[string]*Object{}
 	}
@@ -190,7 +248,7 @@ func (s *Server) Get(k Kind, key string) *Object { return s.shown(s.objects[k][k
 // List are all objects of a kind, by name, and the version of the list.
 func (s *Server) List(k Kind) ([]*Object, int64) {
 	out := make([]*Object, 0, len(s.objects[k]))
-	for _, name := range slices.Sorted(maps.Keys(s.objects[k])) {
+	for _, name := range s.names[k] {
 		out = append(out, s.shown(s.objects[k][name]))
 	}
 	return out, s.version
@@ -302,6 +360,9 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 	if err := identified(r, after, before.Meta); err != nil {
 		return nil, err
 	}
+	if u, ok := after.(*unstructured.Unstructured); ok && r.Sub == "status" {
+		delete(u.Object, "spec") // it stays as it is
+	}
 	s.prune(r.Kind, after)
 	prepareUpdate(r.Sub, after, s.shown(before).Meta)
 	if s.Admit != nil {
@@ -321,29 +382,31 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 
 // store makes an object the present one. One that is as before is not written.
 func (s *Server) store(k Kind, before *Object, obj metav1.Object) *Object {
-	var raw []byte
 	if before != nil {
 		obj.SetResourceVersion(before.Meta.GetResourceVersion())
-		if raw = encode(obj); bytes.Equal(raw, before.JSON()) {
+		if equal(obj, before.Meta) {
 			return before
 		}
-		raw = bytes.Replace(raw, versioned(before.Version), versioned(s.version+1), 1)
 	}
 	s.version++
 	obj.SetResourceVersion(strconv.FormatInt(s.version, 10))
-	after := &Object{Kind: k, Version: s.version, Meta: obj, raw: raw, served: s.served}
-	s.objects[k][after.Key()] = after
+	after := &Object{Kind: k, Version: s.version, Meta: obj, served: s.served}
+	name := after.Key()
+	if at, there := slices.BinarySearch(s.names[k], name); !there {
+		s.names[k] = slices.Insert(s.names[k], at, name)
+	}
+	s.objects[k][name] = after
 	s.log[k] = append(s.log[k], Event{Version: s.version, Before: before, After: after})
 	return after
 }
 
-// versioned is a resource version as JSON has it. Only the object's own is written like that: the quotes of others are
-// escaped.
-func versioned(version int64) []byte { return fmt.Appendf(nil, `"resourceVersion":"%d"`, version) }
-
 func (s *Server) drop(before *Object, last metav1.Object) *Object {
 	s.version++
-	delete(s.objects[before.Kind], before.Key())
+	name := before.Key()
+	if at, there := slices.BinarySearch(s.names[before.Kind], name); there {
+		s.names[before.Kind] = slices.Delete(s.names[before.Kind], at, at+1)
+	}
+	delete(s.objects[before.Kind], name)
 	s.log[before.Kind] = append(s.log[before.Kind], Event{Version: s.version, Before: before})
 	last.SetResourceVersion(strconv.FormatInt(s.version, 10))
 	out := &Object{Kind: before.Kind, Version: s.version, Meta: last}

@@ -4,6 +4,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -39,6 +40,9 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 			if patch, err = jsonpatch.DecodePatch(r.Body); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
+			if after := patchNode(before.Meta, patch); after != nil {
+				return after, nil
+			}
 			if raw, err = patch.Apply(before.JSON()); err != nil {
 				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.Resource(), r.Name,
 					err.Error(), 0, false)
@@ -50,6 +54,15 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 			}
 			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
 		default:
+			if u, ok := before.Meta.(*unstructured.Unstructured); ok {
+				var patch map[string]any
+				if err := json.Unmarshal(r.Body, &patch); err != nil {
+					return nil, apierrors.NewBadRequest(err.Error())
+				}
+				after := u.DeepCopy()
+				merge(after.Object, patch)
+				return after, nil
+			}
 			raw, err = jsonpatch.MergePatch(before.JSON(), r.Body)
 		}
 		if err != nil {
@@ -65,6 +78,25 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	return after, nil
+}
+
+// merge applies a merge patch (RFC 7386).
+func merge(into, patch map[string]any) {
+	for key, value := range patch {
+		of, parts := value.(map[string]any)
+		switch below, ok := into[key].(map[string]any); {
+		case value == nil:
+			delete(into, key)
+		case !parts:
+			into[key] = value
+		default:
+			if !ok {
+				below = map[string]any{}
+				into[key] = below
+			}
+			merge(below, of)
+		}
+	}
 }
 
 // prepareCreate does what the kind's strategy does to a new object.
@@ -128,7 +160,8 @@ func prepareUpdate(sub string, obj, before metav1.Object) {
 func prepareRule(sub string, o, old *unstructured.Unstructured) {
 	if sub == "status" {
 		status, there := o.Object["status"]
-		o.Object = old.DeepCopy().Object
+		o.Object = maps.Clone(old.Object) // what is below is shared, and only the metadata are written later
+		o.Object["metadata"] = maps.Clone(old.Object["metadata"].(map[string]any))
 		delete(o.Object, "status")
 		if there {
 			o.Object["status"] = status
@@ -136,8 +169,8 @@ func prepareRule(sub string, o, old *unstructured.Unstructured) {
 		return
 	}
 	delete(o.Object, "status")
-	if _, there := old.Object["status"]; there {
-		o.Object["status"] = old.DeepCopy().Object["status"]
+	if status, there := old.Object["status"]; there {
+		o.Object["status"] = status
 	}
 	o.SetGeneration(old.GetGeneration())
 	if !reflect.DeepEqual(o.Object["spec"], old.Object["spec"]) {
@@ -172,8 +205,7 @@ func invalid(r *Request, at, why string) error {
 // validate refuses what the server would, as far as the operator's writes may come near it.
 func (s *Server) validate(r *Request, obj metav1.Object) error {
 	if rule, ok := obj.(*unstructured.Unstructured); ok && r.Kind == Rules && r.Sub == "status" {
-		status := s.schema.Properties["status"]
-		if at := unlisted(&status, rule.Object["status"], "status"); at != "" {
+		if at := s.status.unlisted(rule.Object["status"], "status"); at != "" {
 			return invalid(r, at, "unsupported value")
 		}
 	}
@@ -204,24 +236,52 @@ func (s *Server) validate(r *Request, obj metav1.Object) error {
 // stories slow.
 const MaxAnnotations = 4 << 10
 
+// choices are the enums of a schema, and of what is below it; nil, if there are none.
+type choices struct {
+	of         []structuralschema.JSON
+	properties map[string]*choices
+	items      *choices
+}
+
+func choicesOf(schema *structuralschema.Structural) *choices {
+	if schema == nil {
+		return nil
+	}
+	out := &choices{properties: map[string]*choices{}, items: choicesOf(schema.Items)}
+	if schema.ValueValidation != nil {
+		out.of = schema.ValueValidation.Enum
+	}
+	for key := range schema.Properties {
+		property := schema.Properties[key]
+		if of := choicesOf(&property); of != nil {
+			out.properties[key] = of
+		}
+	}
+	if len(out.of)+len(out.properties) == 0 && out.items == nil {
+		return nil
+	}
+	return out
+}
+
 // unlisted is where a value is none of the enum that its schema has; empty, if there is no such place.
-func unlisted(schema *structuralschema.Structural, value any, at string) string {
-	if v := schema.ValueValidation; v != nil && len(v.Enum) > 0 &&
-		!slices.ContainsFunc(v.Enum, func(of structuralschema.JSON) bool { return of.Object == value }) {
+func (c *choices) unlisted(value any, at string) string {
+	if c == nil {
+		return ""
+	}
+	if len(c.of) > 0 &&
+		!slices.ContainsFunc(c.of, func(of structuralschema.JSON) bool { return of.Object == value }) {
 		return at
 	}
 	switch value := value.(type) {
 	case map[string]any:
 		for key, of := range value {
-			if property, ok := schema.Properties[key]; ok {
-				if found := unlisted(&property, of, at+"."+key); found != "" {
-					return found
-				}
+			if found := c.properties[key].unlisted(of, at+"."+key); found != "" {
+				return found
 			}
 		}
 	case []any:
 		for _, of := range value {
-			if found := unlisted(schema.Items, of, at); found != "" {
+			if found := c.items.unlisted(of, at); found != "" {
 				return found
 			}
 		}
@@ -245,6 +305,7 @@ func gracePeriod(r *Request, obj metav1.Object) int64 {
 type Definition struct {
 	object *apiextensionsv1.CustomResourceDefinition
 	schema *structuralschema.Structural
+	status *choices
 }
 
 // Define returns a Definition that can be served.
@@ -258,7 +319,8 @@ func Define(crd *apiextensionsv1.CustomResourceDefinition) (*Definition, error) 
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema: %w", err)
 	}
-	return &Definition{object: crd, schema: structural}, nil
+	status := structural.Properties["status"]
+	return &Definition{object: crd, schema: structural, status: choicesOf(&status)}, nil
 }
 
 // Serve serves rules by this CRD from now on. It may cut watches so that they have to list again.
@@ -274,7 +336,7 @@ func (s *Server) Serve(d *Definition, cut bool) {
 		crd.UID = uid(s.uids)
 	}
 	s.store(CRDs, before, crd)
-	s.schema = d.schema
+	s.schema, s.status = d.schema, d.status
 	s.served++
 	if cut {
 		s.cuts = s.served
@@ -342,7 +404,7 @@ func (s *Server) shown(o *Object) *Object {
 		obj := clone(o.Meta)
 		s.prune(o.Kind, obj)
 		p.served, p.object = s.served, &Object{Kind: o.Kind, Version: o.Version, Meta: obj}
-		if raw := encode(obj); string(raw) == string(o.JSON()) {
+		if equal(obj, o.Meta) {
 			p.object = o
 		}
 	}

@@ -3,8 +3,6 @@
 
 package model
 
-import "encoding/json"
-
 // uses notes the fields of a rule that is valid and in force, and selects a node.
 func (m *Model) uses(d Document, r *rule, v *View) {
 	h := m.rules[r.Metadata.UID]
@@ -14,9 +12,7 @@ func (m *Model) uses(d Document, r *rule, v *View) {
 	}
 	h.fields = r.Metadata.Generation
 	var all struct{ Spec any }
-	if err := json.Unmarshal(d.JSON(), &all); err != nil {
-		panic(err)
-	}
+	d.Into(&all)
 	m.note("spec", all.Spec)
 	if r.Spec.Taint.Key == "" {
 		m.Fields["spec.taint=none"] = true

@@ -12,10 +12,11 @@ import (
 	"time"
 )
 
-// Document is one version of an object. Key is its namespace and name; Memo keeps what was read from it.
+// Document is one version of an object. Key is its namespace and name; Into fills a struct with the fields of its JSON
+// that the struct has; Memo keeps what was read from it.
 type Document interface {
 	Key() string
-	JSON() []byte
+	Into(out any)
 	Memo(of string, build func() any) any
 }
 
@@ -429,9 +430,7 @@ func read[T any](d Document) *T {
 	}
 	return d.Memo("model", func() any {
 		out := new(T)
-		if err := json.Unmarshal(d.JSON(), out); err != nil {
-			panic(err)
-		}
+		d.Into(out)
 		return out
 	}).(*T)
 }

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,8 +49,7 @@ func typed(o *api.Object) client.Object {
 		default:
 			return o.Meta.(client.Object)
 		}
-		content := o.Meta.(*unstructured.Unstructured).Object
-		utilruntime.Must(runtime.DefaultUnstructuredConverter.FromUnstructured(content, out))
+		o.Into(out)
 		return out
 	}).(client.Object)
 }

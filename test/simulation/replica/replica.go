@@ -7,8 +7,8 @@ package replica
 
 import (
 	"context"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -285,11 +285,16 @@ func (r *Replica) watched(k api.Kind) []*store {
 		}
 		return nil
 	}
-	var out []*store
-	for _, key := range slices.Sorted(maps.Keys(r.evidence)) {
-		if f := r.evidence[key]; f.kind == k {
-			out = append(out, f.store)
+	var all []*following
+	for _, f := range r.evidence {
+		if f.kind == k {
+			all = append(all, f)
 		}
+	}
+	slices.SortFunc(all, func(a, b *following) int { return strings.Compare(a.key, b.key) })
+	var out []*store
+	for _, f := range all {
+		out = append(out, f.store)
 	}
 	return out
 }

@@ -49,7 +49,7 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 			}
 		}()
 		t.yield = yield
-		deepen(0)
+		deepen(-1)
 		result, err := c.reconciler.Reconcile(ctx, request)
 		c.queue.done(request, result, err)
 	})
@@ -61,6 +61,9 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 //
 //go:noinline
 func deepen(at int) byte {
+	if at < 0 {
+		return 0 // without clearing the room
+	}
 	var room [30 << 10]byte
 	return room[at]
 }
