@@ -22,7 +22,8 @@ func (a *agent) makeLoader() {
 	}
 	a.unknown = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_config_unknown",
-		Help: "Checks and probes of the node's rules that this agent does not know: it skips them.",
+		Help: "Checks and probes of the node's rules, and fields of the configuration, that this agent does not know: it " +
+			"skips them.",
 	})
 	a.registry.MustRegister(a.unknown)
 	a.loader = &config.Loader{Path: a.options.config, Log: a.log, Changed: a.enqueue}
@@ -85,7 +86,7 @@ func (a *agent) follow(ctx context.Context) {
 		a.use(suite)
 		all.Go(func() { suite.Run(suiteCtx) })
 		wanted, more := probes.ForRules(a.env, a.own, rules)
-		unknown := len(problems)
+		unknown := len(problems) + len(file.Unknown())
 		for i := range wanted {
 			if wanted[i].Skip {
 				unknown++
@@ -111,7 +112,7 @@ func (a *agent) enqueue() {
 	}
 }
 
-// fingerprint changes with all inputs of the checks and probes.
+// fingerprint changes with all inputs of the checks and probes, and with the unknown fields.
 func fingerprint(rules []config.Rule, file *config.File, fresh bool) string {
 	names := make([]string, 0, len(file.Rules))
 	for i := range file.Rules {
@@ -119,6 +120,6 @@ func fingerprint(rules []config.Rule, file *config.File, fresh bool) string {
 			names = append(names, file.Rules[i].Name)
 		}
 	}
-	raw, _ := json.Marshal([]any{rules, names, fresh}) // they were read from JSON: cannot fail
+	raw, _ := json.Marshal([]any{rules, names, file.Unknown(), fresh}) // they were read from JSON: cannot fail
 	return string(raw)
 }

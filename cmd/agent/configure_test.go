@@ -155,6 +155,16 @@ func TestReadyzStopsARolloutOfAgentsThatCannotWork(t *testing.T) {
 		cluster.Must(t, os.WriteFile(rules, []byte("{}"), 0o600))
 		ready(start(env), 503, "the configuration")
 	})
+	t.Run("a field of a later version", func(t *testing.T) {
+		raw, err := config.New(workers(v1alpha1.HealthCheck{Name: "schedulable"})).Encode()
+		cluster.Must(t, err)
+		cluster.Must(t, os.WriteFile(rules, []byte(strings.Replace(string(raw), `"name"`, `"later": 1, "name"`, 1)), 0o600))
+		a := start(env)
+		ready(a, 200, "")
+		if got := a.Metric(t, "node_readiness_agent_config_unknown"); got != 1 {
+			t.Errorf("the agent counts %v unknown fields, want 1", got)
+		}
+	})
 	t.Run("no configuration yet: the operator starts later", func(t *testing.T) {
 		cluster.Must(t, os.Remove(rules))
 		ready(start(env), 200, "")

@@ -45,12 +45,16 @@ func TestConditions(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	good := `{"apiVersion":"` + APIVersion + `","kind":"` + Kind + `","rules":[]}`
-	if _, err := Decode([]byte(good)); err != nil {
-		t.Error(err)
+	if f, err := Decode([]byte(good)); err != nil || f.Unknown() != nil {
+		t.Errorf("got %+v, %v", f, err)
 	}
-	if _, err := Decode([]byte(strings.Replace(good, `"rules":[]`, `"rules":[{"name":"a","later":true}],"later":1`,
-		1))); err != nil {
-		t.Errorf("a field of a later version: %v", err)
+	f, err := Decode([]byte(strings.Replace(good, `"rules":[]`, `"rules":[{"name":"a","later":true,`+
+		`"probes":[{"conditionType":"example.com/A","later":1}]}],"later":1`, 1)))
+	if err != nil || len(f.Rules) != 1 || len(f.Rules[0].Probes) != 1 {
+		t.Fatalf("with fields of a later version: %+v, %v", f, err)
+	}
+	if diff := cmp.Diff([]string{"rules[0].later", "rules[0].probes[0].later", "later"}, f.Unknown()); diff != "" {
+		t.Errorf("unknown fields (-want +got):\n%s", diff)
 	}
 	for name, bad := range map[string]string{"nothing": "", "no JSON": "{",
 		"another kind": `{"apiVersion":"v1","kind":"ConfigMap"}`, "another version": strings.Replace(good, "v1alpha1", "v2",

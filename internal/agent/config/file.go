@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -44,7 +45,12 @@ type File struct {
 	Kind       string `json:"kind"`
 	// Rules are the rules that concern agents, the oldest first.
 	Rules []Rule `json:"rules"`
+
+	unknown []string
 }
+
+// Unknown returns the fields that this version does not know, and ignores, by their paths.
+func (f *File) Unknown() []string { return f.unknown }
 
 // New returns a configuration of these rules.
 func New(rules ...Rule) *File {
@@ -102,12 +108,19 @@ func (f *File) Conditions() (string, error) {
 	return conditions, nil
 }
 
-// Decode reads a file. It ignores unknown fields, which later versions may have. Another apiVersion or kind is an
-// error.
+// Decode reads a file. Later versions may have fields that are unknown here. They are ignored, and Unknown has them.
+// Another apiVersion or kind is an error.
 func Decode(raw []byte) (*File, error) {
 	f := &File{}
-	if err := json.Unmarshal(raw, f); err != nil {
+	unknown, err := kjson.UnmarshalStrict(raw, f, kjson.DisallowUnknownFields)
+	if err != nil {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
+	}
+	for _, field := range unknown {
+		var at kjson.FieldError
+		if errors.As(field, &at) {
+			f.unknown = append(f.unknown, at.FieldPath())
+		}
 	}
 	if f.APIVersion != APIVersion || f.Kind != Kind {
 		return nil, fmt.Errorf("reading the configuration: want apiVersion %s and kind %s, not %q and %q", APIVersion, Kind,

@@ -97,6 +97,9 @@ func (l *Loader) load() {
 	l.sum = sum
 	l.current.Store(f)
 	l.Log.Info("The configuration is loaded", "file", l.Path, "rules", len(f.Rules))
+	if len(f.Unknown()) > 0 {
+		l.Log.Warn("Ignoring fields of the configuration that this version does not know", "fields", f.Unknown())
+	}
 	l.Changed()
 }
 

@@ -83,5 +83,7 @@ func TestLoader(t *testing.T) {
 		expect("the same as before", 2, 2, false, "The configuration is good again")
 		m.update(fileWith())
 		expect("no rule", 0, 3, false, "The configuration is loaded")
+		m.update(strings.Replace(fileWith("a"), `"rules"`, `"later": true, "rules"`, 1))
+		expect("one of a later version", 1, 4, false, "Ignoring fields")
 	})
 }
