@@ -44,8 +44,8 @@ var errNoCRD = errors.New("their CRD is not served: the rules that were there co
 var (
 	othersRead = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "node_readiness_other_rules_read",
-		Help: "1 if the replica could read the rules of another controller at its last look, 0 if not. Only exported in " +
-			"Nodegate's own API group.",
+		Help: "1 if the replica could read the rules of another controller at its last look and begin to watch them, 0 if " +
+			"not. Only exported in Nodegate's own API group.",
 	})
 	exportOthersRead = sync.OnceFunc(func() { metrics.Registry.MustRegister(othersRead) })
 )
@@ -93,7 +93,9 @@ func (f *Foreign) Look(ctx context.Context, asked bool) (*schema.GroupVersionRes
 		f.failed++
 	}
 	f.failing.Store(f.failed >= looks)
-	othersRead.Set(map[bool]float64{true: 1}[err == nil])
+	if err != nil || resource == nil { // else the start of the watch decides
+		othersRead.Set(map[bool]float64{true: 1}[err == nil])
+	}
 	if f.failed >= looks {
 		f.Rules.assumeForeign()
 	}
