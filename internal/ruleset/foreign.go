@@ -21,6 +21,9 @@ const ReasonForeignRule = "ForeignRule"
 // them.
 type Foreign map[TaintID]string
 
+// unread is in Foreign if these are only assumed, because the rules of another controller have not been read.
+var unread = TaintID{}
+
 // ForeignTaint returns the taint of another controller's rule, and whether that controller manages it: in dry-run it
 // manages none. content is an object of any version of that controller's API.
 func ForeignTaint(content map[string]any) (id TaintID, managed bool) {
@@ -65,7 +68,7 @@ func (f Foreign) Problem(r *Rule) *Problem {
 
 // AssumedForeign returns the taints of all rules except those of rules that are trusted not to have a foreign one.
 func (s *Set) AssumedForeign(trusted func(*Rule) bool) Foreign {
-	out := Foreign{}
+	out := Foreign{unread: ""}
 	for _, trust := range []bool{false, true} {
 		for _, r := range s.rules {
 			switch {
@@ -78,6 +81,13 @@ func (s *Set) AssumedForeign(trusted func(*Rule) bool) Foreign {
 		}
 	}
 	return out
+}
+
+// PerhapsForeign reports whether another controller may manage a taint of no trusted rule, because its rules have not
+// been read.
+func (s *Set) PerhapsForeign(t *corev1.Taint) bool {
+	_, assumed := s.foreign[unread]
+	return assumed && (s.Manager(t) == nil || s.foreign.Has(t))
 }
 
 // Foreign returns the taints that another controller manages.

@@ -86,7 +86,7 @@ type Swept struct {
 	Published []string
 	// Foreign are the taints of another controller, which the plan leaves as they are.
 	Foreign ruleset.Foreign
-	// RecheckAt is when markers are removed that stay until then. Zero means that there are none.
+	// RecheckAt is when to look again at markers and records that stay until then. Zero means that there are none.
 	RecheckAt time.Time
 }
 
@@ -120,7 +120,8 @@ func Sweep(node *corev1.Node, set *ruleset.Set, missing Missing, known Known, no
 		}
 		since, gone := missing(ref)
 		exists := set.Rule(types.UID(ref)) != nil
-		if !exists && !gone || s.awaits(key, node.Annotations[key], set, since.Add(MarkersStay), now) {
+		if !exists && !gone || s.awaits(key, node.Annotations[key], set, since.Add(MarkersStay), now) ||
+			s.perhapsForeign(key, node.Annotations[key], set, now) {
 			continue
 		}
 		if s.Node == node {
@@ -159,10 +160,28 @@ func (s *Swept) awaits(key, value string, set *ruleset.Set, until, now time.Time
 	if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || heirOf(value, set) != nil || !now.Before(until) {
 		return false
 	}
-	if s.RecheckAt.IsZero() || until.Before(s.RecheckAt) {
-		s.RecheckAt = until
-	}
+	s.recheck(until)
 	return true
+}
+
+// foreignRecheck is how often to look again while the rules of another controller have not been read.
+const foreignRecheck = time.Minute
+
+// perhapsForeign reports whether an annotation is a record of a taint that another controller may manage by now: a user
+// may have removed the rule to hand the taint over.
+func (s *Swept) perhapsForeign(key, value string, set *ruleset.Set, now time.Time) bool {
+	t, claims := nodeview.ClaimIn(value)
+	if !claims || !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || !set.PerhapsForeign(&t) {
+		return false
+	}
+	s.recheck(now.Add(foreignRecheck))
+	return true
+}
+
+func (s *Swept) recheck(at time.Time) {
+	if s.RecheckAt.IsZero() || at.Before(s.RecheckAt) {
+		s.RecheckAt = at
+	}
 }
 
 // sweepMark removes the annotation by which a deleted rule handed the node over for replacement.

@@ -193,6 +193,42 @@ func TestSuccessor(t *testing.T) {
 	})
 }
 
+// TestATaintThatAnotherControllerMayHaveTakenOver: a rule was removed without its finalizer, and the rules of another
+// controller have not been read since the start. The taint and the record stay until they are, unless a rule in force
+// has the same taint.
+func TestATaintThatAnotherControllerMayHaveTakenOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule      *build.RuleWrapper
+		untrusted bool
+		stays     bool
+	}{
+		"no rule has it":                  {rule: Rule(), stays: true},
+		"a rule in force has it":          {rule: RuleOf("heir", CNI, "example.com/gone")},
+		"a rule that is not in force":     {rule: RuleOf("heir", CNI, "example.com/gone"), untrusted: true, stays: true},
+		"a rule in force has another one": {rule: RuleOf("heir", CNI, "example.com/heir"), stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWorld(t, c.rule)
+			w.Gone = []string{"u-gone"}
+			w.Foreign = w.Set(At(1)).AssumedForeign(func(*ruleset.Rule) bool { return !c.untrusted })
+			node := Fresh().Condition(CNI, "True", At(0)).Taint("example.com/gone", "x", NoSchedule).
+				Annotation(goneKey, goneRecord).Obj()
+			swept, _ := w.Decide(node, At(1))
+			after, _, _ := w.Pass(node, At(1))
+			_, recorded := after.Annotations[goneKey]
+			if tainted := len(after.Spec.Taints) > 0; tainted != c.stays || recorded != c.stays ||
+				swept.RecheckAt.Equal(At(61)) != c.stays {
+				t.Errorf("taints %v, a record: %t, again at %s", Formatted(after), recorded, swept.RecheckAt)
+			}
+			w.Foreign = ruleset.Foreign{}
+			after, _, _ = w.Pass(after, At(2))
+			if _, recorded = after.Annotations[goneKey]; recorded || len(after.Spec.Taints) > 0 {
+				t.Errorf("taints %v, a record: %t, after the other rules were read", Formatted(after), recorded)
+			}
+		})
+	}
+}
+
 func TestUnknownRules(t *testing.T) {
 	set := ruleset.NewSet(ruleset.Compile(Rule().Obj(), nil, Start))
 	node := Fresh().Annotation(RecordKey, "").Annotation(MarkerKey, "").Annotation(OldMarker, "").

@@ -416,6 +416,11 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 			t.Errorf("the taints of rule %s, which was in force, stay on nodes", name)
 		}
 	}
+	for name, perhaps := range map[string]bool{"removed": true, "foreign": true, "inforce": false} {
+		if f.Rules.Set().PerhapsForeign(new(rule(name, 1).Obj().Spec.Taint.Core())) != perhaps {
+			t.Errorf("another controller may manage the taint of rule %s: %t", name, !perhaps)
+		}
+	}
 	f.Rules.put(rule("dryrun", 2).Obj())
 	want["dryrun"] = "Frozen"
 	is(want)
@@ -429,6 +434,9 @@ func TestRulesThatCannotBeReadAtTheStart(t *testing.T) {
 	want["new"], want["editedtodryrun"], want["editedanddeleted"] = "Enforced", "DryRun", "Deleting"
 	want["dryrun"] = "Enforced"
 	is(want)
+	if f.Rules.Set().PerhapsForeign(new(rule("removed", 1).Obj().Spec.Taint.Core())) {
+		t.Error("the other controller's rules are read, and yet it may manage the taint of a rule that was removed")
+	}
 }
 
 // TestLooksOnRequest: many changes of rules at once do not make rules count as gone that an API server does not serve.
