@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -42,10 +43,11 @@ func TestTheOwnGroup(t *testing.T) {
 		Taint("readiness.k8s.io/Theirs", "pending", corev1.TaintEffectNoSchedule).BootstrapOnly().Obj()
 	theirs.Finalizers = []string{v1alpha1.Served().Finalizer}
 	cluster.Must(t, c.Client.Create(ctx, theirs))
-	cluster.Must(t, c.Client.Create(ctx, &coordinationv1.Lease{
+	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: ruleset.IncumbentLease},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new("incumbent-0"), RenewTime: new(metav1.NowMicro())},
-	}))
+	}
+	cluster.Must(t, c.Client.Create(ctx, lease))
 	objects, err := kustomize(ctx, "config/own-group")
 	cluster.Must(t, err)
 	cluster.Must(t, applyTo(ctx, client.WithFieldValidation(c.Client, "Strict"), objects))
@@ -69,6 +71,7 @@ func TestTheOwnGroup(t *testing.T) {
 		Annotation("readiness.k8s.io/bootstrap-completed-"+string(theirs.UID), "{}").
 		Annotation("readiness.k8s.io/bootstrap-completed-ours", "{}").Obj()
 	cluster.Must(t, c.Client.Create(ctx, node))
+	lost := whatEachVersionLacks(ctx, t, c, node)
 	rule := ruleOf(t, "rules.nodegate.io/v1alpha1", "ours", "Ours")
 	cluster.Must(t, c.Client.Create(ctx, rule))
 	taints := func(g Gomega) (out []string) {
@@ -119,10 +122,51 @@ func TestTheOwnGroup(t *testing.T) {
 		"readiness.k8s.io/bootstrap-completed-" + string(theirs.UID): "{}",
 		"readiness.k8s.io/bootstrap-completed-ours":                  "{}",
 	}))
-	now := &v1alpha1.NodeReadinessRule{}
-	cluster.Must(t, c.Client.Get(ctx, client.ObjectKeyFromObject(theirs), now))
-	if diff := cmp.Diff(theirs.ObjectMeta, now.ObjectMeta); diff != "" {
-		t.Errorf("the other controller's rule has changed:\n%s", diff)
+	g.Eventually(lost).WithArguments(node.ResourceVersion).Should(BeEmpty())
+	for former, now := range map[client.Object]client.Object{theirs: &v1alpha1.NodeReadinessRule{},
+		lease: &coordinationv1.Lease{}} {
+		cluster.Must(t, c.Client.Get(ctx, client.ObjectKeyFromObject(former), now))
+		if now.GetResourceVersion() != former.GetResourceVersion() {
+			t.Errorf("the other controller's %T has changed: %+v", now, now)
+		}
+	}
+}
+
+// whatEachVersionLacks watches a node. The function that it returns says which versions until one lacked a taint or an
+// annotation that the node has now, or that this version has not been seen yet.
+func whatEachVersionLacks(ctx context.Context, t *testing.T, c *cluster.Cluster,
+	node *corev1.Node) func(until string) string {
+	t.Helper()
+	var mu sync.Mutex
+	seen, lost, had := map[string]bool{}, "", node.DeepCopy() // the caller reads the node again
+	_, err := c.Watch(ctx, &corev1.NodeList{}, func(e watch.Event) error {
+		now, ok := e.Object.(*corev1.Node)
+		if !ok || now.Name != had.Name {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[now.ResourceVersion] = true
+		for _, taint := range had.Spec.Taints {
+			if strings.HasPrefix(taint.Key, "readiness.k8s.io/") && !slices.Contains(now.Spec.Taints, taint) {
+				lost += fmt.Sprintf("version %s lacks the taint %s\n", now.ResourceVersion, taint.ToString())
+			}
+		}
+		for key, value := range had.Annotations {
+			if now.Annotations[key] != value {
+				lost += fmt.Sprintf("version %s lacks the annotation %s\n", now.ResourceVersion, key)
+			}
+		}
+		return nil
+	})
+	cluster.Must(t, err)
+	return func(until string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if !seen[until] {
+			return fmt.Sprintf("version %s has not been seen", until)
+		}
+		return lost
 	}
 }
 
