@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -79,6 +80,9 @@ func TestChartInstall(t *testing.T) {
 	}
 	if err := kube.Create(t.Context(), rules[0], client.DryRunAll); err != nil {
 		t.Errorf("the first rule of the notes: %v", err)
+	}
+	if diff := cmp.Diff(exampleSpec(t), rules[0].Object["spec"]); diff != "" {
+		t.Errorf("the notes do not begin with the example in Chart.yaml (-example +notes):\n%s", diff)
 	}
 	_, err = tool(t.Context(), "helm", append([]string{"upgrade", "--set=replicas=0", "--set=apiGroup=rules.nodegate.io"},
 		append(release, "charts/nodegate")...)...)
@@ -174,6 +178,20 @@ func TestChartValuesAreValid(t *testing.T) {
 			validate(t, objects)
 		})
 	}
+}
+
+// exampleSpec returns the spec of the rule that Artifact Hub shows as the example.
+func exampleSpec(t *testing.T) any {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(root, "charts", "nodegate", "Chart.yaml"))
+	cluster.Must(t, err)
+	chart, examples := struct{ Annotations map[string]string }{}, []map[string]any{}
+	cluster.Must(t, yaml.Unmarshal(raw, &chart))
+	cluster.Must(t, yaml.Unmarshal([]byte(chart.Annotations["artifacthub.io/crdsExamples"]), &examples))
+	if len(examples) == 0 {
+		t.Fatal("Chart.yaml has no example of a rule")
+	}
+	return examples[0]["spec"]
 }
 
 // TestChartValuesAreDocumented: each property of the schema has a description, a line in values.yaml and one in the
