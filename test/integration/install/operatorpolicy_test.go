@@ -263,11 +263,16 @@ func TestFailIsForNewNodes(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: webhookName}}, client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"`+policy+`"}]`))))
 	}
+	joins := func(ctx context.Context) AsyncAssertion { // the API server follows a moment later
+		return g.Eventually(func() error { return kube.Create(ctx, build.MakeNode("new").Obj(), client.DryRunAll) }).
+			WithTimeout(cluster.Limit)
+	}
 	set(t.Context(), "Fail")
-	t.Cleanup(func() { set(context.Background(), "Ignore") })
-	g.Eventually(func() error {
-		return kube.Create(t.Context(), build.MakeNode("new").Obj(), client.DryRunAll)
-	}).Should(MatchError(ContainSubstring("nodes.webhooks.nodegate.io")))
+	t.Cleanup(func() {
+		set(context.Background(), "Ignore")
+		joins(context.Background()).Should(Succeed(), "it refuses no node of another test")
+	})
+	joins(t.Context()).Should(MatchError(ContainSubstring("nodes.webhooks.nodegate.io")))
 	create(t, build.MakeNode("let-through").Label(skip, "").Obj())
 	for _, label := range []string{"example.com/pool", skip} {
 		g.Expect(kube.Patch(t.Context(), node, client.RawPatch(types.MergePatchType,
