@@ -59,6 +59,7 @@ func TestTheFirstRule(t *testing.T) {
 	p.Becomes("the rehearsal names the node", `\["worker-1"\]`,
 		`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}`+
 			`{.status.dryRunResults.nodesToTaint}{"\n"}'`)
+	e.settle()
 	e.Must(e.gates("worker-1", false)())
 
 	p.Must(`kubectl patch nrr network --type=merge -p '{"spec":{"dryRun":false}}'`)

@@ -166,6 +166,7 @@ func TestFromAnInitTaintWebhook(t *testing.T) {
 	waiting := append([]string{"waiting-0", "waiting-1"}, joined...)
 	e.warmUp(waiting...)
 	e.released(waiting...)
+	e.settle()
 	for _, n := range open {
 		if err := e.gates(n, false)(); err != nil {
 			t.Error(err)
@@ -211,6 +212,7 @@ func (e *env) goBack(p *page.Page) {
 		})
 	}
 	p.Must("kubectl wait nrr/startup-taint --for=jsonpath='{.status.nodes.held}'=0 --timeout=30m")
+	e.settle()
 	if err := e.gates("held-by-the-rule", true, false)(); err != nil {
 		e.T.Error(err)
 	}

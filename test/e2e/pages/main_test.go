@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 // env is the cluster with a ledger of one taint.
 type env struct {
 	*cluster.Env
-	ledger *ledger.Ledger
+	ledger   *ledger.Ledger
+	follower *ledger.Follower
 }
 
 func newEnv(t *testing.T) *env {
@@ -44,8 +45,15 @@ func newEnv(t *testing.T) *env {
 func (e *env) follow(key string) {
 	e.T.Helper()
 	e.ledger = &ledger.Ledger{Taint: corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule}}
-	_, err := ledger.Follow(e.T.Context(), e.Cluster, e.ledger, client.MatchingLabels{"app": "none"})
+	var err error
+	e.follower, err = ledger.Follow(e.T.Context(), e.Cluster, e.ledger, client.MatchingLabels{"app": "none"})
 	e.Must(err)
+}
+
+// settle waits until all versions up to now are recorded.
+func (e *env) settle() {
+	e.T.Helper()
+	e.Must(e.follower.Settle(e.T.Context()))
 }
 
 // gates is a check: whether the taint was on a node, at first and after each change.
