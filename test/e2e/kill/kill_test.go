@@ -121,6 +121,7 @@ func (f *fleet) disturbFor(most time.Duration) {
 func (f *fleet) takeOver(tr trap, l *leadership, victim *replica, replicas []*replica) {
 	f.T.Helper()
 	if tr != (trap{kind: lease, after: true, n: 1}) {
+		victim.proxy.settle() // a write that the victim sent before must not count as one beside the next leader
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: leaseName}}
 		f.Must(client.IgnoreNotFound(f.Client.Delete(f.T.Context(), lease)))
 	}

@@ -113,6 +113,8 @@ type proxy struct {
 	kill     func()
 	// wrote is called for each write that the API server has accepted.
 	wrote func(k kind, r *http.Request)
+	// writing is locked while no write is on its way.
+	writing sync.RWMutex
 
 	mu    sync.Mutex
 	armed *trap
@@ -147,6 +149,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.upstream.ServeHTTP(w, r)
 		return
 	}
+	p.writing.RLock()
+	defer p.writing.RUnlock()
 	body, err := io.ReadAll(r.Body)
 	if err != nil { // the replica was killed while it sent this
 		panic(http.ErrAbortHandler)
@@ -170,6 +174,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()) // a replica that is dead does not read it
+}
+
+// settle waits until the API server has answered each write.
+func (p *proxy) settle() {
+	p.writing.Lock()
+	defer p.writing.Unlock()
 }
 
 // arm sets a trap, or with nil takes it away.
