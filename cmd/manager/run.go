@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,6 +30,7 @@ import (
 	"github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/apigroup"
 	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/internal/serverclock"
 	"github.com/nodegate/nodegate/internal/version"
 )
 
@@ -44,6 +46,9 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 	}
 	cfg = restConfig(cfg, &o.client)
 	cfg.Wrap(o.outage.watching)
+	server := &serverclock.Clock{Own: clock.RealClock{}}
+	cfg.Wrap(server.Wrap)
+	settings.ServerTime = server.Now
 	if err := waitForAPIServer(ctx, cfg, o.serving.probeAddress); err != nil || ctx.Err() != nil {
 		return err
 	}

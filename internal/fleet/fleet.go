@@ -183,7 +183,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	thawed := kept && before.rule.Mode == ruleset.Frozen && rule.Mode != ruleset.Frozen // then all windows begin
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending}, pending: true}
 	if rule.JustInForce {
-		pending.Observed.Since, pending.Observed.Assumed = rule.InForceSince, true // what is missing now was missing then
+		pending.Observed.Since, pending.Observed.Assumed = rule.BegunAt, true // what is missing now was missing then
 	}
 	var current nodeview.State
 	for _, node := range nodes {

@@ -425,7 +425,7 @@ func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
 	if diff := cmp.Diff(e.Observed, edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Value = "x" })); diff != "" {
 		t.Errorf("after another edit (-want +got):\n%s", diff)
 	}
-	want := readiness.Observed{Since: s.rule.InForceSince, Assumed: true, Watched: true}
+	want := readiness.Observed{Since: s.rule.BegunAt, Assumed: true, Watched: true}
 	got := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Conditions[0].Type = "example.com/Other" })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after an edit of the evidence (-want +got):\n%s", diff)

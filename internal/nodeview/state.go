@@ -88,10 +88,8 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 // lapsed reports whether a claim is older than the time at which the rule was last put in force, and its taint is no
 // longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
 func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
-	if rule.Inert() || !rule.Existing(node) || !rec.Since.Time.Before(rule.InForceSince) {
-		return false
-	}
-	return rec.gone(node)
+	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since.Time.Before(rule.InForceSince) // by either clock
+	return before && !rule.Inert() && rule.Existing(node) && rec.gone(node)
 }
 
 // Gone reports whether the taint that the rule claims is not on the node.

@@ -103,7 +103,7 @@ func (h *hub) Enqueue(nodes []string) { h.nodes.Add(nodes...) }
 // New wires a replica. It acts on nothing until its controllers run.
 func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
-	rules.KeyPrefixes = o.RuleKeyPrefixes
+	rules.KeyPrefixes, rules.ServerTime = o.RuleKeyPrefixes, env.ServerTime
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
 		return nil, err
 	}

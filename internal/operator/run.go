@@ -48,7 +48,6 @@ import (
 	"github.com/nodegate/nodegate/internal/guard/eviction"
 	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/serverclock"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/internal/watch"
 )
@@ -59,6 +58,8 @@ type Options struct {
 	Namespace string
 	// Lease is what the leader holds. nil means that there is no election.
 	Lease *leader.Lease
+	// ServerTime tells the time by the API server's clock.
+	ServerTime func() time.Time
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
@@ -122,9 +123,8 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	if err != nil {
 		return fmt.Errorf("creating a client for evidence: %w", err)
 	}
-	server := &serverclock.Clock{Own: clock.RealClock{}}
 	live, err := client.New(mgr.GetConfig(), client.Options{
-		HTTPClient: server.Client(mgr.GetHTTPClient()), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
 		return fmt.Errorf("creating a client without a cache: %w", err)
@@ -136,7 +136,7 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	env := &Environment{
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: live,
 		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
-		ServerTime: server.Now, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
+		ServerTime: o.ServerTime, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
 		AdmissionRules: &admissionrules.Writer{Client: live, Lease: o.Lease},
 	}
 	r, err := New(ctx, env, o)

@@ -106,7 +106,7 @@ func (s *Set) WithForeign(f Foreign) *Set {
 // Yield returns the set after a change of the taints that another controller manages. A rule whose taint that
 // controller no longer manages is put in force now: meanwhile, that controller may have released nodes. So a claim
 // whose taint is gone ends, as after a suspension, and limits apply before the rule adds the taint again.
-func (s *Set) Yield(f Foreign, now time.Time) *Set {
+func (s *Set) Yield(f Foreign, now Moment) *Set {
 	rules, changed := slices.Clone(s.rules), false
 	for i, r := range rules {
 		if yields := f.Problem(r) != nil; yields != r.yielded {
@@ -119,17 +119,16 @@ func (s *Set) Yield(f Foreign, now time.Time) *Set {
 	return NewSet(rules...)
 }
 
-func (r *Rule) yield(yields bool, now time.Time) *Rule {
+func (r *Rule) yield(yields bool, now Moment) *Rule {
 	out := *r
 	out.yielded = yields
 	if !yields && r.Mode == Enforced {
-		since := now.Truncate(time.Second)
-		if !since.After(r.InForceSince) { // by a clock that is behind
-			since = r.InForceSince.Add(time.Second)
+		out.yieldedSince = r.InForceSince
+		if out.begin(now); !out.InForceSince.After(r.InForceSince) { // else its status could not be told from the former
+			out.InForceSince = r.InForceSince.Add(time.Second)
 		}
-		out.yieldedSince, out.InForceSince, out.JustInForce = r.InForceSince, since, true
 		if !r.GuardSince.IsZero() {
-			out.GuardSince = since
+			out.GuardSince = out.BegunAt
 		}
 	}
 	return &out

@@ -66,9 +66,11 @@ type Rule struct {
 	// Problems are the reasons why the rule is invalid. They are empty for a valid rule.
 	Problems []Problem
 
-	// InForceSince is when the rule was last put in force with its selector, or when the dry-run was first seen. It is
-	// zero in the other modes. Nodes that were created before are existing nodes.
+	// InForceSince is when the rule was last put in force with its selector, or when the dry-run was first seen, by the
+	// API server's clock. It is zero in the other modes. Nodes that were created before are existing nodes.
 	InForceSince time.Time
+	// BegunAt is the same by this process's clock, which may differ: observations and claims have their times by it.
+	BegunAt time.Time
 	// JustInForce is true until a status says that the rule is in force. Until then the rule was not evaluated on all of
 	// its nodes, and missing evidence may have been missing before.
 	JustInForce bool
@@ -109,9 +111,17 @@ type Rule struct {
 	}
 }
 
-// Compile compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was first
-// seen.
+// Moment is a time by the clocks of this process and of the API server.
+type Moment struct{ Here, Server time.Time }
+
+// Compile does the same as CompileAt, where both clocks are right.
 func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
+	return CompileAt(obj, prev, Moment{now, now})
+}
+
+// CompileAt compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was
+// first seen.
+func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	r := &Rule{
 		UID:        obj.UID,
 		Name:       obj.Name,
@@ -149,23 +159,26 @@ func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
 	r.Requirements, r.Problems = compileSpec(r.Spec)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
+	if now.Server.Before(r.CreatedAt) { // the API server's clock is not known yet
+		now.Server = r.CreatedAt
+	}
 	if prev != nil {
 		r.outOfForce = prev.outOfForce
 		r.yielded, r.yieldedSince = prev.yielded, prev.yieldedSince
 	}
 	switch r.Mode {
 	case Enforced:
-		r.InForceSince, r.JustInForce = r.inForce(obj, prev, now)
+		r.putInForce(obj, prev, now)
 	case DryRun: // as if it were put in force now
-		r.InForceSince, r.JustInForce = now.Truncate(time.Second), true
+		r.begin(now)
 		if prev != nil && prev.Mode == DryRun {
-			r.InForceSince = prev.InForceSince
+			r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
 		}
 		r.outOfForce = r.Generation
 	case Suspended:
 		r.outOfForce = r.Generation
 	}
-	r.GuardSince = r.guardSince(prev, now)
+	r.GuardSince = r.guardSince(prev, now.Here)
 	return r
 }
 
@@ -175,10 +188,10 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 		return time.Time{}
 	case prev != nil && prev.Spec.EvictionGuard == nil && prev.Mode == r.Mode:
 		return now.Truncate(time.Second)
-	case prev != nil && prev.GuardSince.After(r.InForceSince):
+	case prev != nil && prev.GuardSince.After(r.BegunAt):
 		return prev.GuardSince
 	}
-	return r.InForceSince
+	return r.BegunAt
 }
 
 // Inert reports whether the operator changes nothing for the rule on its own.
@@ -244,27 +257,34 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 	return Enforced
 }
 
-// inForce returns since when an enforced rule is in force with its selector, and whether no status says so yet. The
+// putInForce sets since when an enforced rule is in force with its selector, and whether no status says so yet. The
 // status tells, unless it was written before a dry-run or a suspension that has ended, or before another controller
-// managed the taint. A new rule is in force since its creation. Any other rule is put in force now, and not before its
-// creation, also by a clock that is behind the API server's. A time in the future, by a clock that was ahead, does not
-// count: until then, all new nodes would be existing nodes.
-func (r *Rule) inForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) (time.Time, bool) {
-	if now.Before(r.CreatedAt) { // else all nodes that were there before would be new ones
-		now = r.CreatedAt
+// managed the taint. A new rule is in force since its creation. Any other rule is put in force now.
+//
+// The time is by the API server's clock, as the creation of nodes is: by a leader's clock that is ahead, new nodes would
+// be existing nodes, and existing ones would be new by one that is behind, or as soon as the next leader comes.
+func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
+	s, latest := &obj.Status, now.Server.Add(evidence.MaxClockSkew)
+	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
+		s.InForce.Since.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce)
+	was := prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash
+	r.begin(now)
+	switch {
+	case was && !prev.InForceSince.After(latest):
+		r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
+	case prev == nil && !told && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil:
+		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
+	case told && s.InForce.Since.Time.Before(r.BegunAt):
+		r.BegunAt = s.InForce.Since.Time
 	}
-	s, latest := &obj.Status, now.Add(evidence.MaxClockSkew)
-	if s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
-		s.InForce.Since.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce) {
-		return s.InForce.Since.Time, false
+	if told {
+		r.InForceSince, r.JustInForce = s.InForce.Since.Time, false
 	}
-	if prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash && !prev.InForceSince.After(latest) {
-		return prev.InForceSince, true
-	}
-	if prev == nil && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil {
-		return r.CreatedAt, true
-	}
-	return now.Truncate(time.Second), true
+}
+
+// begin puts a rule in force now.
+func (r *Rule) begin(now Moment) {
+	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
 }
 
 // inherited returns the nodes with the rule's taint from a status that only the incumbent controller has written.
@@ -368,5 +388,5 @@ func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
 		r.Mode == o.Mode && r.RemoveMarkers == o.RemoveMarkers && r.former.record == o.former.record &&
-		r.InForceSince.Equal(o.InForceSince) && maps.Equal(r.Inherited, o.Inherited)
+		r.InForceSince.Equal(o.InForceSince) && r.BegunAt.Equal(o.BegunAt) && maps.Equal(r.Inherited, o.Inherited)
 }

@@ -48,16 +48,6 @@ func (c *Clock) answered(date time.Time) {
 	}
 }
 
-// Client returns an HTTP client that is like another one, and whose answers set the clock.
-func (c *Clock) Client(inner *http.Client) *http.Client {
-	out := *inner
-	if out.Transport == nil {
-		out.Transport = http.DefaultTransport
-	}
-	out.Transport = c.Wrap(out.Transport)
-	return &out
-}
-
 // Wrap returns a transport whose answers set the clock.
 func (c *Clock) Wrap(inner http.RoundTripper) http.RoundTripper { return &transport{inner, c} }
 

@@ -27,7 +27,7 @@ func TestClock(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer server.Close()
-	api := c.Client(server.Client())
+	api := &http.Client{Transport: c.Wrap(http.DefaultTransport)}
 	second := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
 	for _, step := range []struct {
 		name   string

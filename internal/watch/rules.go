@@ -32,6 +32,8 @@ type Rules struct {
 	KeyPrefixes []string
 
 	clock clock.PassiveClock
+	// ServerTime tells the time by the API server's clock. By default, that is this process's clock.
+	ServerTime func() time.Time
 
 	synced func() bool
 
@@ -66,8 +68,8 @@ type served struct {
 
 // NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
-	r := &Rules{clock: c, compiled: ruleset.NewSet(), reported: map[types.UID]bool{}, inForce: map[types.UID]bool{},
-		synced: func() bool { return false }}
+	r := &Rules{clock: c, ServerTime: c.Now, compiled: ruleset.NewSet(), reported: map[types.UID]bool{},
+		inForce: map[types.UID]bool{}, synced: func() bool { return false }}
 	r.served.Store(&served{set: ruleset.NewSet(), reported: ruleset.NewSet()})
 	return r
 }
@@ -160,7 +162,7 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 		if before == nil || rules[i].Generation < before.Generation {
 			continue // the informer has a newer version than the list
 		}
-		if after := ruleset.Compile(&rules[i], before, r.clock.Now()); !before.Equivalent(after) {
+		if after := ruleset.CompileAt(&rules[i], before, r.now()); !before.Equivalent(after) {
 			compiled = compiled.With(after)
 		}
 	}
@@ -233,6 +235,10 @@ func (r *Rules) handsOver(before *ruleset.Rule, tainted, changed bool) {
 	}
 }
 
+func (r *Rules) now() ruleset.Moment {
+	return ruleset.Moment{Here: r.clock.Now(), Server: r.ServerTime()}
+}
+
 // known returns the rule with a UID, or nil.
 func (r *Rules) known(uid types.UID) *ruleset.Rule {
 	r.writing.Lock()
@@ -247,7 +253,7 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
-	after := ruleset.Compile(rule, before, r.clock.Now())
+	after := ruleset.CompileAt(rule, before, r.now())
 	refused := ruleset.ReportedNotInForce(rule)
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
@@ -281,7 +287,7 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	if r.assumed {
 		r.foreign = compiled.AssumedForeign(func(rule *ruleset.Rule) bool { return r.inForce[rule.UID] })
 	}
-	compiled = compiled.Yield(r.foreign, r.clock.Now())
+	compiled = compiled.Yield(r.foreign, r.now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))

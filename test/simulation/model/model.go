@@ -311,9 +311,6 @@ func (r *rule) edits(to *rule) bool {
 func (m *Model) inService(n *node, r *rule) answer {
 	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
 	if u := h.under(r.Metadata.UID); u.opened || u.served {
-		if m.wrong() && rh != nil && len(rh.inForce) > 1 && n.record(r.Metadata.UID).Released.IsZero() {
-			return unknown // it was there before the rule was put in force, by a clock that was ahead
-		}
 		return yes
 	}
 	if rh == nil || r.Spec.rearms() && !h.boot.IsZero() || h.under(r.Metadata.UID).adopted {

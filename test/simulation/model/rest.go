@@ -209,9 +209,9 @@ func (m *Model) existing(n *node, r *rule) answer {
 	rh := m.rules[r.Metadata.UID]
 	created := n.Metadata.CreationTimestamp
 	switch {
-	case rh != nil && created.Add(m.spread()).Before(rh.inForce[r.Metadata.Generation]):
+	case rh != nil && created.Before(rh.inForce[r.Metadata.Generation]):
 		return yes
-	case created.Before(r.Status.InForce.Since), m.wrong() && rh != nil && len(rh.inForce) > 1:
+	case created.Before(r.Status.InForce.Since):
 		return unknown
 	}
 	return no

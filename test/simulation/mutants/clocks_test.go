@@ -15,8 +15,15 @@ func init() {
 			`		if created := node.CreationTimestamp; t.Before(&created) {`,
 			`		if created := node.CreationTimestamp; t.Before(&created) && !MUTANT {`,
 			"limit|windows|closed|room|taints|replaces|booting|status"},
-		{"a rule is put in force before its creation", `	if now.Before(r.CreatedAt) { // else`,
-			`	if now.Before(r.CreatedAt) && !MUTANT { // else`, "spared|limit|windows|taints|status|closed"},
+		{"a rule is put in force by the leader's clock",
+			`	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
+`, `	if MUTANT {
+		now.Server = now.Here
+	}
+	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
+`, "spared|limit|windows|taints|status|closed"},
+		{"claims lapse by the leader's clock only", `	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since`,
+			`	before := rec.Since.Time.Before(rule.BegunAt) || !MUTANT && rec.Since`, "limit|taints|windows|status"},
 		{"what was seen before the clock was set back is forgotten",
 			`	if before.Since.After(t.now) { // the clock was set back
 `, `	if MUTANT && before.Since.After(t.now) {
