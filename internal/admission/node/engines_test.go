@@ -172,7 +172,7 @@ var requests = map[string]request{
 			second := network(pool).SelectorExpression("example.com/kind", "DoesNotExist").Taint(taintKey, "other",
 				corev1.TaintEffectNoSchedule)
 			second.Name += "-storage"
-			return []*build.RuleWrapper{second, network(pool)}
+			return []*build.RuleWrapper{network(pool), second}
 		},
 		taints: []string{held}, claims: map[string]string{"": held, "-storage": taintKey + "=other:NoSchedule"},
 	},
