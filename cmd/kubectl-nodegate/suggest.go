@@ -62,8 +62,9 @@ func (p *plugin) suggest(ctx context.Context, c *input.Cluster, output string) e
 			fmt.Fprintf(p.streams.ErrOut, "note: %s left out: %v\n", what, err)
 		}
 	}
-	in.DaemonSets, err = input.List[*appsv1.DaemonSet](ctx, c, "daemonsets", &appsv1.DaemonSetList{})
-	note(err, "all components are")
+	var unknown error // without DaemonSets, nothing else tells what provides the evidence
+	in.DaemonSets, unknown = input.List[*appsv1.DaemonSet](ctx, c, "daemonsets", &appsv1.DaemonSetList{})
+	note(unknown, "all components are")
 	registered, err := input.List[*storagev1.CSINode](ctx, c, "csinodes", &storagev1.CSINodeList{})
 	note(err, "storage is")
 	for _, n := range registered {
@@ -77,7 +78,10 @@ func (p *plugin) suggest(ctx context.Context, c *input.Cluster, output string) e
 	in.Slices, err = input.List[*resourcev1.ResourceSlice](ctx, c, "resourceslices", &resourcev1.ResourceSliceList{})
 	note(err, "devices of DRA drivers are")
 
-	found := suggest.For(in)
+	found := &suggest.Suggestions{}
+	if unknown == nil {
+		found = suggest.For(in)
+	}
 	write := found.YAML
 	if output == "json" {
 		write = found.JSON

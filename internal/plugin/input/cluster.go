@@ -285,8 +285,7 @@ func Explain(err error, doing string) error {
 	case apierrors.IsNotFound(err):
 		return err // it names the kind and the object, as kubectl does
 	case apierrors.IsForbidden(err):
-		hint = "permission denied: ask your cluster administrator for the ClusterRole nodegate-plugin-viewer, and to " +
-			"change anything for nodegate-plugin-editor, or use --context or --as: "
+		hint = "permission denied: ask your cluster administrator for " + missing(err) + ", or use --context or --as: "
 	case apierrors.IsUnauthorized(err):
 		hint = "you must be logged in to the server: log in again, or use another user with --context: "
 	case utilnet.IsConnectionRefused(err), utilnet.IsTimeout(err), utilnet.IsNoRoutesError(err):
