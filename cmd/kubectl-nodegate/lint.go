@@ -130,7 +130,7 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 		fmt.Fprintln(p.streams.ErrOut, "warning:", input.Explain(err, "reading facts about the cluster"))
 	}
 	facts.Nodes, facts.Operator, facts.Unwatched = found.Nodes, found.Operator, found.Unwatched
-	facts.Served = found.Served
+	facts.Served, facts.Drivers = found.Served, found.Drivers
 	switch {
 	case found.Workloads != nil:
 		facts.Workloads = append(found.Workloads, facts.Workloads...) // not nil: they are known

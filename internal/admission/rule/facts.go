@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -51,6 +52,9 @@ func (c *Cluster) Facts(ctx context.Context, rules ...*ruleset.Rule) (lint.Facts
 	}
 	workloads, err := c.workloads(ctx, rules)
 	facts.Workloads, errs = workloads, append(errs, err)
+	if facts.Drivers, err = c.drivers(ctx, rules, workloads); !apierrors.IsForbidden(err) { // a user may lack permissions
+		errs = append(errs, err)
+	}
 	operator, err := c.pods(ctx, c.Namespace, client.MatchingLabels{"app.kubernetes.io/name": "nodegate",
 		"app.kubernetes.io/component": "manager"})
 	facts.Operator, errs = operator, append(errs, err)
@@ -95,6 +99,26 @@ func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.
 		}
 		for i := range list.Items {
 			out = append(out, lint.DaemonSet(&list.Items[i]))
+		}
+	}
+	return out, nil
+}
+
+// drivers returns the CSI drivers that nodes have registered, by the node; nil if no rule requires one, except those that
+// a workload registers.
+func (c *Cluster) drivers(ctx context.Context, rules []*ruleset.Rule, known []lint.Workload) (map[string][]string,
+	error) {
+	if !slices.ContainsFunc(rules, func(r *ruleset.Rule) bool { return lint.NeedsDrivers(r, known) }) {
+		return nil, nil
+	}
+	list := &storagev1.CSINodeList{}
+	if err := c.Live.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("listing CSINodes: %w", err)
+	}
+	out := map[string][]string{}
+	for i := range list.Items {
+		for _, d := range list.Items[i].Spec.Drivers {
+			out[list.Items[i].Name] = append(out[list.Items[i].Name], d.Name)
 		}
 	}
 	return out, nil

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -57,6 +58,56 @@ func (l *linter) reporters() {
 		l.warn(NoEvidence, fmt.Sprintf("spec.conditions[%d].type", i), "no node has the condition %s, and no rule publishes "+
 			"it: until something reports it, no node is ready%s", c.Type, there)
 	}
+}
+
+// registered warns about CSI drivers and resources that none of the selected nodes has. Their names may have typing
+// errors.
+func (l *linter) registered() {
+	nodes := l.facts.selected(l.rule)
+	offered := sets.New[string]()
+	for _, n := range nodes {
+		for r := range n.Status.Capacity {
+			offered.Insert(string(r))
+		}
+	}
+	for i, q := range l.rule.Spec.Requirements {
+		switch {
+		case q.Resource != nil && offered.Len() > 0:
+			l.unregistered(fmt.Sprintf("spec.requirements[%d].resource.name", i), "resource", q.Resource.Name, offered)
+		case q.CSIDriver != nil && l.facts.Drivers != nil && len(nodes) > 0:
+			drivers := sets.New[string]()
+			for _, n := range nodes {
+				drivers.Insert(l.facts.Drivers[n.Name]...)
+			}
+			l.unregistered(fmt.Sprintf("spec.requirements[%d].csiDriver.name", i), "CSI driver", q.CSIDriver.Name, drivers)
+		}
+	}
+}
+
+func (l *linter) unregistered(field, what, name string, there sets.Set[string]) {
+	if there.Has(name) {
+		return
+	}
+	var others []string // without cpu, memory and so on
+	for other := range there {
+		if strings.Contains(other, "/") || what != "resource" {
+			others = append(others, other)
+		}
+	}
+	has := ""
+	if len(others) > 0 {
+		has = "; they have " + some(others)
+	}
+	l.warn(NoEvidence, field, "no selected node has the %s %s: until one has, no node is ready%s", what, name, has)
+}
+
+// NeedsDrivers reports whether a rule requires a CSI driver that no workload is known to register.
+func NeedsDrivers(rule *ruleset.Rule, workloads []Workload) bool {
+	return slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
+		p, known := providerOf(&q)
+		return known && p.Field == "csiDriver.name" &&
+			!slices.ContainsFunc(workloads, func(w Workload) bool { return w.provides(p) })
+	})
 }
 
 // published reports whether this rule or another one publishes a condition.

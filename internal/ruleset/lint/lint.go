@@ -95,6 +95,8 @@ type Facts struct {
 	Nodes []*corev1.Node
 	// Workloads are the workloads in the namespaces that rules name, and the pods that have none.
 	Workloads []Workload
+	// Drivers are the CSI drivers that nodes have registered, by the node.
+	Drivers map[string][]string
 	// Operator are the workloads of the operator.
 	Operator []Workload
 	// Unwatched are namespaces whose DaemonSets the operator may not watch.
@@ -128,6 +130,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l := &linter{rule: rule, others: others, facts: facts}
 	l.nodes()
 	l.reporters()
+	l.registered()
 	l.sharedTaint()
 	l.probes()
 	l.remote()

@@ -101,6 +101,8 @@ func TestWarnings(t *testing.T) {
 	claimed := build.MakeNode("worker-1").Label(pool, "workers").Label(nodePoolLabel, "default").
 		Condition("example.com/CNI", "True", now).Obj()
 	worker := build.MakeNode("worker-0").Label(pool, "workers").Condition("example.com/CNI", "True", now).Obj()
+	equipped := worker.DeepCopy()
+	equipped.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpus": resource.MustParse("1")}
 
 	for name, c := range map[string]struct {
 		rule   *build.RuleWrapper
@@ -119,6 +121,17 @@ func TestWarnings(t *testing.T) {
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{NoEvidence},
 			says: "spec.conditions[1].type: no node has the condition Raedy, and no rule publishes it: until something " +
 				"reports it, no node is ready; nodes have example.com/CNI"},
+		"a CSI driver that no selected node has": {rule: good().Evidence(
+			v1alpha1.Requirement{Name: "csi", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.co"}}),
+			facts: Facts{Nodes: []*corev1.Node{worker}, Drivers: map[string][]string{"worker-0": {"ebs.csi.aws.com"}}},
+			want:  []Code{NoEvidence},
+			says: "spec.requirements[0].csiDriver.name: no selected node has the CSI driver ebs.csi.aws.co: until one has, " +
+				"no node is ready; they have ebs.csi.aws.com"},
+		"not one that a node has": {rule: good().Evidence(csiDriver),
+			facts: Facts{Nodes: []*corev1.Node{worker}, Drivers: map[string][]string{"worker-0": {"ebs.csi.aws.com"}}}},
+		"a resource that no selected node has": {rule: good().Evidence(gpus),
+			facts: Facts{Nodes: []*corev1.Node{equipped}}, want: []Code{NoEvidence},
+			says: "no selected node has the resource nvidia.com/gpu: until one has, no node is ready; they have nvidia.com/gpus"},
 		"not one that counts as satisfied where it is missing": {
 			rule: func() *build.RuleWrapper {
 				r := good().Condition("example.com/Broken")
