@@ -18,6 +18,7 @@ var failing = []struct {
 	{regexp.MustCompile(`#\s*or\b`), "a reader who copies the block runs both alternatives: use two blocks"},
 	{regexp.MustCompile(`^\s*kubectl (get )?events( -w)? --for`), "events on nodes and rules are in the namespace " +
 		"default: add -n default"},
+	{regexp.MustCompile(`(^|\|)\s*kustomize `), "no page asks for kustomize: use kubectl apply -k"},
 	{regexp.MustCompile(`#\s*with agents`), "it fails for all others: use two blocks"},
 }
 
@@ -48,6 +49,13 @@ func TestCommandsCanBeCopied(t *testing.T) {
 			}
 			if shell {
 				block = append(block, line)
+			}
+			if shell && strings.Contains(line, "helm template ") {
+				for _, flag := range []string{"--include-crds", "--no-hooks", "--kube-version"} {
+					if !strings.Contains(line, flag) {
+						t.Errorf("%s:%d: %q needs %s", name, i+1, line, flag)
+					}
+				}
 			}
 			for _, f := range failing {
 				if shell && f.line.MatchString(line) {

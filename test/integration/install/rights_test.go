@@ -5,6 +5,8 @@ package install
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -184,4 +186,22 @@ func bind(t *testing.T, role string, subject rbacv1.Subject) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{subject},
 	})
+}
+
+// TestPageNamesThePolicies: docs/install.md names each policy of config/default.
+func TestPageNamesThePolicies(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
+	cluster.Must(t, err)
+	policies := 0
+	for _, o := range installed {
+		if o.GetKind() != "ValidatingAdmissionPolicy" {
+			continue
+		}
+		if policies++; !strings.Contains(string(page), "`"+o.GetName()+"`") {
+			t.Errorf("the page does not name %s", o.GetName())
+		}
+	}
+	if policies < 5 {
+		t.Errorf("config/default has %d policies", policies)
+	}
 }
