@@ -100,8 +100,8 @@ func (r *Rule) yaml() (string, error) {
 			"tolerations:", fmt.Sprintf("- {key: %s, operator: Exists, effect: %s}", r.Spec.Taint.Key, r.Spec.Taint.Effect))
 	}
 	above := map[string]string{
-		"  dryRun:": "In dry-run, the rule changes no node. Remove this line when kubectl nodegate status counts all healthy " +
-			"nodes as READY.",
+		"  dryRun:": "In dry-run, the rule changes no node. Remove this line when kubectl nodegate status counts all " +
+			"healthy nodes as READY.",
 		"  enforcementMode:": "The rule holds a node until it is ready for the first time. To hold nodes again when the " +
 			"evidence\nfails, use continuous and maxUnavailable: " + r.Limit.String() + " or more: a rollout of the DaemonSet " +
 			"needs that.",
