@@ -153,7 +153,7 @@ func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node)
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
 			"evidence.", which, until)
 	}
-	text = fmt.Sprintf("Holds %s: the operator adds the taints of the rules that select them and keeps them on %s, "+
+	text = fmt.Sprintf("Holds %s: the operator adds the taints of all matching rules and keeps them %s, "+
 		"regardless of the evidence.", which, until)
 	if len(without) > 0 {
 		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %s: hold has no effect there until one does. "+
