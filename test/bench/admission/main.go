@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command admission measures what admission costs the API server: its CPU time and the latency of a request, with and
-// without the policies and webhooks of an installation. All setups run against one API server, in turns.
+// without the policies and webhooks of an installation. Each setup has a control plane of its own, and all of them run
+// at the same time. In each round, each gets a few requests, in a random order. So a round takes seconds, and a machine
+// that gets slower or faster is as slow for all setups that a round compares.
 //
 // docs/performance.md says what is measured and how.
 package main
@@ -12,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"slices"
@@ -34,9 +37,9 @@ type options struct {
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
-	fs.IntVar(&o.requests, "requests", 200, "`number` of requests of each kind, in each round and setup")
+	fs.IntVar(&o.requests, "requests", 40, "`number` of requests of each kind, in each round and setup")
 	fs.IntVar(&o.clients, "clients", 4, "`number` of clients that send them")
-	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds, of which the medians are told")
+	fs.IntVar(&o.rounds, "rounds", 60, "`number` of rounds, of which the medians are told")
 	fs.StringVar(&o.only, "only", "", "only kinds of requests whose name contains this `text`, such as heartbeat")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
 	o.rules = []int{1, 20, 50, 200}
@@ -60,6 +63,9 @@ func (o *options) validate() error {
 	if min(o.requests, o.clients, o.rounds, len(o.rules)) < 1 {
 		return errors.New("all numbers must be at least 1")
 	}
+	if o.rounds > 1000 {
+		return errors.New("at most 1000 rounds")
+	}
 	return nil
 }
 
@@ -74,7 +80,7 @@ func main() {
 	}
 }
 
-func start(ctx context.Context) (err error) {
+func start(ctx context.Context) error {
 	o := &options{}
 	o.bind(flag.CommandLine)
 	flag.Parse()
@@ -84,27 +90,14 @@ func start(ctx context.Context) (err error) {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	s, err := setUp(ctx)
-	if err != nil {
+	// The heap profile of an API server without samples is short, and cheap to make.
+	if err := os.Setenv("GODEBUG", "memprofilerate=0"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
 	all, stolen := results{}, measure.Stolen()
 	for _, part := range o.parts() {
-		for round := range o.rounds {
-			setups := slices.Clone(part.setups)
-			if round%2 == 1 { // so that none is always the first
-				slices.Reverse(setups)
-			}
-			for _, now := range setups {
-				fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, o.rounds, now)
-				if err := s.cluster.Compact(ctx); err != nil {
-					return err
-				}
-				if err := s.measure(ctx, now, part.kinds, o, all); err != nil {
-					return fmt.Errorf("%s, round %d: %w", now, round+1, err)
-				}
-			}
+		if err := part.measure(ctx, o, all); err != nil {
+			return err
 		}
 	}
 	run := o.result(all)
@@ -132,36 +125,62 @@ func (o *options) parts() (out []part) {
 	return out
 }
 
-// series are the measurements of one kind of request in one setup, round by round.
-type series struct{ cpu, median, p99 []float64 } // in milliseconds
+// series are the measurements of one kind of request in one setup.
+type series struct {
+	cpu  []float64       // of the API server for each request, in milliseconds, round by round
+	took []time.Duration // of each request
+}
 
 type results map[string]map[string]*series // by setup and kind of request
 
-// measure makes a setup, sends requests of each kind, and removes the setup.
-func (s *scene) measure(ctx context.Context, now setup, kinds []kind, o *options, all results) error {
-	remove, err := s.install(ctx, now)
-	if err != nil {
-		return err
-	}
-	for _, k := range kinds {
+// measure starts a control plane for each setup, and measures each kind of request in all of them.
+func (p *part) measure(ctx context.Context, o *options, all results) (err error) {
+	fmt.Fprintf(os.Stderr, "starting %d control planes\n", len(p.setups))
+	scenes := make([]*scene, len(p.setups))
+	defer func() {
+		for _, s := range scenes {
+			if s != nil {
+				err = errors.Join(err, s.close())
+			}
+		}
+	}()
+	starts, starting := errgroup.WithContext(ctx)
+	starts.SetLimit(2)
+	for i, now := range p.setups {
 		if all[now.String()] == nil {
 			all[now.String()] = map[string]*series{}
 		}
-		if all[now.String()][k.name] == nil {
+		starts.Go(func() (err error) {
+			if scenes[i], err = setUp(starting, now); err != nil {
+				return fmt.Errorf("%s: %w", now, err)
+			}
+			return nil
+		})
+	}
+	if err := starts.Wait(); err != nil {
+		return err
+	}
+	for _, k := range p.kinds {
+		fmt.Fprintf(os.Stderr, "%s: %d rounds\n", k.name, o.rounds)
+		for _, now := range p.setups {
 			all[now.String()][k.name] = &series{}
 		}
-		if err := s.send(ctx, k, o, all[now.String()][k.name]); err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", k.name, err), remove(context.WithoutCancel(ctx)))
+		for round := range o.rounds {
+			for _, i := range rand.Perm(len(scenes)) {
+				if err := scenes[i].turn(ctx, k, o, round, all[p.setups[i].String()][k.name]); err != nil {
+					return fmt.Errorf("%s, %s, round %d: %w", p.setups[i], k.name, round+1, err)
+				}
+			}
 		}
 	}
-	return remove(ctx)
+	return nil
 }
 
-// send prepares, sends and cleans up the requests of one kind. Only what is sent is measured.
-func (s *scene) send(ctx context.Context, k kind, o *options, out *series) error {
-	s.batch++
+// turn sends the requests of one kind and round. Only what is sent is measured.
+func (s *scene) turn(ctx context.Context, k kind, o *options, round int, out *series) error {
+	s.round = round
 	took := make([]time.Duration, o.requests)
-	each := func(do func(context.Context, *scene, string) error, measured bool) error {
+	each := func(do func(context.Context, *scene, string) error) error {
 		if do == nil {
 			return nil
 		}
@@ -170,48 +189,33 @@ func (s *scene) send(ctx context.Context, k kind, o *options, out *series) error
 			clients.Go(func() error {
 				for i := first; i < o.requests; i += o.clients {
 					began := time.Now()
-					if err := do(ctx, s, fmt.Sprintf("b%d-%d", s.batch, i)); err != nil {
+					if err := do(ctx, s, fmt.Sprintf("bench-%d", i)); err != nil {
 						return err
 					}
-					if measured {
-						took[i] = time.Since(began)
-					}
+					took[i] = time.Since(began)
 				}
 				return nil
 			})
 		}
 		return clients.Wait()
 	}
-	if err := each(k.prepare, false); err != nil {
-		return fmt.Errorf("preparing: %w", err)
+	if round == 0 || !k.repeats {
+		if err := each(k.prepare); err != nil {
+			return fmt.Errorf("preparing: %w", err)
+		}
 	}
-	if err := s.collect(ctx); err != nil {
-		return err
-	}
-	before, err := measure.CPU(s.cluster.APIServer.PID())
+	used, err := s.cost(ctx, func() error { return each(k.send) })
 	if err != nil {
 		return err
 	}
-	if err := each(k.send, true); err != nil {
-		return err
-	}
-	after, err := measure.CPU(s.cluster.APIServer.PID())
-	if err != nil {
-		return err
-	}
-	out.cpu = append(out.cpu, milliseconds(after-before)/float64(o.requests))
-	out.median = append(out.median, milliseconds(measure.Percentile(took, 50)))
-	out.p99 = append(out.p99, milliseconds(measure.Percentile(took, 99)))
-	if err := each(k.cleanUp, false); err != nil {
-		return fmt.Errorf("cleaning up: %w", err)
+	out.cpu = append(out.cpu, milliseconds(used)/float64(o.requests))
+	out.took = append(out.took, took...)
+	if round == o.rounds-1 || !k.repeats {
+		if err := each(k.cleanUp); err != nil {
+			return fmt.Errorf("cleaning up: %w", err)
+		}
 	}
 	return nil
-}
-
-// collect makes the API server collect its garbage, so that each measurement begins with as little: a collection costs
-// as much CPU as a hundred requests. The API server serves Go's profiles, and that of the heap asks for a collection.
-func (s *scene) collect(ctx context.Context) error {
-	return s.cluster.Clientset.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1").Do(ctx).Error()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -41,3 +41,30 @@ func TestTargetsCompareTheRightSetups(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestATurnPaysForItsPartOfTheNextCollection(t *testing.T) {
+	profile := func(allocated, size, limit, collections string) string {
+		return "heap profile: 0: 0 [0: 0] @ heap/0\n\n# runtime.MemStats\n# Alloc = 7\n# TotalAlloc = " + allocated +
+			"\n# HeapAlloc = " + size + "\n# Stack = 8 / 9\n# NextGC = " + limit + "\n# PauseNs = [1 2]\n# NumGC = " +
+			collections + "\n# DebugGC = false\n"
+	}
+	before, err := parse(profile("1000", "100", "200", "3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		after string
+		want  float64
+	}{
+		"a quarter":                              {profile("1025", "125", "200", "3"), 0.25},
+		"half of the third, after two in a turn": {profile("1250", "150", "200", "5"), 0.5},
+	} {
+		after, err := parse(test.after)
+		if got := after.collectionsSince(before); err != nil || got != test.want {
+			t.Errorf("%s: %v, want %v (%v)", name, got, test.want, err)
+		}
+	}
+	if _, err := parse("a profile without the state of the heap\n"); err == nil {
+		t.Error("no error about a profile without the state of the heap")
+	}
+}

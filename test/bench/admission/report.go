@@ -19,7 +19,8 @@ func (o *options) result(all results) *measure.Run {
 			for _, s := range part.setups {
 				is := all[s.String()][k.name]
 				run.Requests = append(run.Requests, measure.Request{Kind: k.name, Setup: s.String(), CPU: measure.Median(is.cpu),
-					P50: measure.Median(is.median), P99: measure.Median(is.p99), Ratio: measure.RatioOf(is.cpu, floor.cpu)})
+					P50: milliseconds(measure.Percentile(is.took, 50)), P99: milliseconds(measure.Percentile(is.took, 99)),
+					Ratio: measure.RatioOf(is.cpu, floor.cpu)})
 			}
 		}
 	}
@@ -28,8 +29,8 @@ func (o *options) result(all results) *measure.Run {
 
 // report prints a table for each kind of request, and which targets are reached.
 func (o *options) report(w io.Writer, run *measure.Run) error {
-	fmt.Fprintf(w, "\n%d requests of each kind by %d clients, medians of %d rounds; %s, %.1f s of CPU stolen\n",
-		o.requests, o.clients, o.rounds, run.Machine, run.Stolen)
+	fmt.Fprintf(w, "\nmedians of %d rounds, each of %d requests by %d clients; %s, %.1f s of CPU stolen\n",
+		o.rounds, o.requests, o.clients, run.Machine, run.Stolen)
 	kind := ""
 	for _, r := range run.Requests {
 		if r.Kind != kind {

@@ -15,30 +15,35 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// kind is a kind of request. All functions are called once for each request, with a name that no other request has.
+// kind is a kind of request. In each round and control plane, all functions are called once for each request, with a
+// name that no other request has.
 type kind struct {
 	name                   string
 	prepare, send, cleanUp func(ctx context.Context, s *scene, name string) error
+	// repeats says that the same request can be sent again in the next round: then only the first round is prepared, and
+	// only the last is cleaned up.
+	repeats bool
 }
 
 // The requests about nodes. All rules match the nodes that are created while this is measured. No rule matches the
 // others, so that these are as large in every setup.
 var nodeKinds = []kind{
 	{
-		name: "heartbeat", prepare: createOther, cleanUp: deleteNode,
+		name: "heartbeat", repeats: true, prepare: createOther, cleanUp: deleteNode,
 		send: func(ctx context.Context, s *scene, name string) error {
+			next := time.Now().Add(time.Duration(s.round) * time.Minute) // each round changes the node
 			patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`,
-				time.Now().UTC().Format(time.RFC3339))
+				next.UTC().Format(time.RFC3339))
 			_, err := s.kubelet.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{},
 				"status")
 			return err
 		},
 	},
 	{
-		name: "patch of a node", prepare: createOther, cleanUp: deleteNode,
+		name: "patch of a node", repeats: true, prepare: createOther, cleanUp: deleteNode,
 		send: func(ctx context.Context, s *scene, name string) error {
 			_, err := s.cluster.Clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
-				[]byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
+				fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, s.round%2 == 0), metav1.PatchOptions{})
 			return err
 		},
 	},

@@ -11,14 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/utils/clock"
@@ -84,30 +81,22 @@ func nodeSetups(rules []int) []setup {
 
 var podSetups = []setup{{}, {engine: operated}}
 
-// scene is a control plane, the clients that send requests, and a server of the webhook for nodes.
+// scene is a control plane with a setup, the clients that send requests, and the server of the webhook for nodes.
 type scene struct {
 	cluster                             *cluster.Cluster
 	kubelet, podKubelet, nodeController kubernetes.Interface
-	stop                                context.CancelFunc
+	rules                               []ruleset.AdmissionRule // of the webhook
+	stop                                context.CancelFunc      // of its server, nil without one
 	stopped                             chan error
-	url                                 string
-	ca                                  []byte
-	rules                               atomic.Pointer[[]ruleset.AdmissionRule]
-	batch                               int
+	round                               int
 }
 
-func setUp(ctx context.Context) (_ *scene, err error) {
-	s := &scene{}
-	s.rules.Store(&[]ruleset.AdmissionRule{})
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, Log: os.Stderr,
-		APIServerArgs: []string{"--profiling"}}); err != nil {
+// setUp returns a scene that must be closed even if there is an error, unless it is nil.
+func setUp(ctx context.Context, now setup) (s *scene, err error) {
+	s = &scene{}
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, APIServerArgs: []string{"--profiling"}}); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
 	for user, c := range map[string]*kubernetes.Interface{
 		// Not the kubelet of a certain node, which could create and patch only that one.
 		"bench-kubelet": &s.kubelet, "system:node:" + podNode: &s.podKubelet,
@@ -119,23 +108,50 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 		}
 		config, err := s.cluster.ConfigFor(user, groups...)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
 		config.QPS = -1
 		if *c, err = kubernetes.NewForConfig(config); err != nil {
-			return nil, err
+			return s, err
 		}
 	}
 	all := s.cluster.Config()
 	all.QPS = -1
 	if s.cluster.Clientset, err = kubernetes.NewForConfig(all); err != nil {
-		return nil, err
+		return s, err
 	}
-	return s, s.serve()
+	return s, s.install(ctx, now)
 }
 
-// serve serves the webhook for nodes with the rules of the setup.
-func (s *scene) serve() error {
+// install makes the setup.
+func (s *scene) install(ctx context.Context, now setup) error {
+	switch now.engine {
+	case nothing:
+		return nil
+	case operated:
+		return s.installOperator(ctx)
+	}
+	if err := s.makeRules(ctx, now.rules); err != nil {
+		return err
+	}
+	_, err := s.cluster.ApplyConfig(ctx, nil, cluster.RecordGuard)
+	switch {
+	case err == nil && now.engine == policy:
+		_, err = s.cluster.ApplyConfig(ctx, nil, cluster.NodeAdmissionPolicy)
+	case err == nil && now.engine == webhook:
+		err = s.serve(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if err := cluster.AwaitPolicies(ctx, s.cluster.Client); err != nil {
+		return err
+	}
+	return s.await(ctx, now)
+}
+
+// serve serves the webhook for nodes with the rules of the setup, and registers it.
+func (s *scene) serve(ctx context.Context) error {
 	ports, err := cluster.TakePorts(1)
 	if err != nil {
 		return err
@@ -152,67 +168,23 @@ func (s *scene) serve() error {
 		Address:     fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil },
 		Handlers: []admission.Handler{&node.Webhook{Clock: clock.RealClock{},
-			Rules:  func() []ruleset.AdmissionRule { return *s.rules.Load() },
+			Rules:  func() []ruleset.AdmissionRule { return s.rules },
 			Acting: func() node.Kind { return node.EngineWebhook }}},
 	}
-	s.url, s.ca, s.stopped = fmt.Sprintf("https://localhost:%d", ports[0]), ca, make(chan error, 1)
 	var running context.Context
-	running, s.stop = context.WithCancel(context.Background())
+	running, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.stopped = make(chan error, 1)
 	go func() { s.stopped <- server.Start(running) }()
-	return cluster.Poll(running, cluster.Limit, func() error { return server.Ready(nil) })
-}
-
-// install makes a setup, and returns the function that removes it.
-func (s *scene) install(ctx context.Context, now setup) (func(context.Context) error, error) {
-	switch now.engine {
-	case nothing:
-		return func(context.Context) error { return nil }, nil
-	case operated:
-		return s.installOperator(ctx)
+	if err := cluster.Poll(ctx, cluster.Limit, func() error { return server.Ready(nil) }); err != nil {
+		return err
 	}
-	var installed []client.Object
-	remove := func(ctx context.Context) error {
-		for _, o := range slices.Backward(installed) {
-			if err := client.IgnoreNotFound(s.cluster.Client.Delete(ctx, o)); err != nil {
-				return err
-			}
-		}
-		s.rules.Store(&[]ruleset.AdmissionRule{})
-		return s.await(ctx, setup{})
-	}
-	if err := s.makeRules(ctx, now.rules, &installed); err != nil {
-		return nil, errors.Join(err, remove(ctx))
-	}
-	err := s.apply(ctx, nil, cluster.RecordGuard, &installed)
-	switch {
-	case err == nil && now.engine == policy:
-		err = s.apply(ctx, nil, cluster.NodeAdmissionPolicy, &installed)
-	case err == nil && now.engine == webhook:
-		err = s.apply(ctx, cluster.Local(s.url, s.ca), cluster.MutatingWebhooks, &installed)
-	}
-	if err == nil {
-		err = cluster.AwaitPolicies(ctx, s.cluster.Client)
-	}
-	if err == nil {
-		err = s.await(ctx, now)
-	}
-	if err != nil {
-		return nil, errors.Join(err, remove(ctx))
-	}
-	return remove, nil
-}
-
-func (s *scene) apply(ctx context.Context, edit func(*unstructured.Unstructured) error, file string,
-	installed *[]client.Object) error {
-	objects, err := s.cluster.ApplyConfig(ctx, edit, file)
-	for _, o := range objects {
-		*installed = append(*installed, o)
-	}
+	url := fmt.Sprintf("https://localhost:%d", ports[0])
+	_, err = s.cluster.ApplyConfig(ctx, cluster.Local(url, ca), cluster.MutatingWebhooks)
 	return err
 }
 
 // makeRules creates rules that match all nodes of the bench, and gives them to the webhook.
-func (s *scene) makeRules(ctx context.Context, n int, installed *[]client.Object) error {
+func (s *scene) makeRules(ctx context.Context, n int) error {
 	var compiled []*ruleset.Rule
 	for i := range n {
 		name := fmt.Sprintf("bench-%d", i)
@@ -221,13 +193,10 @@ func (s *scene) makeRules(ctx context.Context, n int, installed *[]client.Object
 		if err := s.cluster.Client.Create(ctx, rule); err != nil {
 			return err
 		}
-		*installed = append(*installed, rule)
 		compiled = append(compiled, ruleset.Compile(rule, nil, time.Now()))
 	}
 	object, _ := ruleset.NewSet(compiled...).ForAdmission(nil)
-	admitting := ruleset.CompileAdmission(object)
-	s.rules.Store(&admitting)
-	*installed = append(*installed, object)
+	s.rules = ruleset.CompileAdmission(object)
 	operator, err := s.cluster.As(cluster.OperatorUser, "system:masters") // a policy refuses others
 	if err != nil {
 		return err
@@ -257,51 +226,20 @@ func (s *scene) await(ctx context.Context, now setup) error {
 
 // installOperator starts the operator with all its webhooks and policies, and a rule with podAdmission: Deny and an
 // eviction guard.
-func (s *scene) installOperator(ctx context.Context) (func(context.Context) error, error) {
-	operator, err := s.cluster.StartOperator(ctx, cluster.OperatorOptions{Webhooks: true, Policies: true})
+func (s *scene) installOperator(ctx context.Context) error {
+	_, err := s.cluster.StartOperator(ctx, cluster.OperatorOptions{Webhooks: true, Policies: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var installed []client.Object
-	remove := func(ctx context.Context) error {
-		var errs []error
-		for _, o := range slices.Backward(installed) {
-			errs = append(errs, client.IgnoreNotFound(s.cluster.Client.Delete(ctx, o)), s.awaitGone(ctx, o))
-		}
-		for _, file := range []string{cluster.NodeAdmissionPolicy, cluster.RecordGuard, cluster.MutatingWebhooks,
-			cluster.ValidatingWebhooks} {
-			objects, err := cluster.ReadConfig(file)
-			errs = append(errs, err)
-			for _, o := range objects {
-				errs = append(errs, client.IgnoreNotFound(s.cluster.Client.Delete(ctx, o)))
-			}
-		}
-		return errors.Join(append(errs, operator.Stop())...)
+	if err := s.installDeny(ctx); err != nil {
+		return err
 	}
-	err = s.installDeny(ctx, &installed)
-	if err == nil {
-		err = cluster.AwaitPolicies(ctx, s.cluster.Client)
-	}
-	if err != nil {
-		return nil, errors.Join(err, remove(ctx))
-	}
-	return remove, nil
-}
-
-// awaitGone waits until an object is deleted: a rule has a finalizer that the operator removes.
-func (s *scene) awaitGone(ctx context.Context, o client.Object) error {
-	return cluster.Poll(ctx, cluster.Limit, func() error {
-		err := s.cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o)
-		if err == nil {
-			return fmt.Errorf("%s is not gone yet", o.GetName())
-		}
-		return client.IgnoreNotFound(err)
-	})
+	return cluster.AwaitPolicies(ctx, s.cluster.Client)
 }
 
 // installDeny registers the webhook for bindings beside the operator's others, which has filled in its certificate, and
 // creates the rule and its node.
-func (s *scene) installDeny(ctx context.Context, installed *[]client.Object) error {
+func (s *scene) installDeny(ctx context.Context) error {
 	raw, err := os.ReadFile(filepath.Join(cluster.Root(), "config", "components", "pod-admission", "webhook_patch.yaml"))
 	if err != nil {
 		return err
@@ -345,7 +283,6 @@ func (s *scene) installDeny(ctx context.Context, installed *[]client.Object) err
 		if err := s.cluster.Client.Create(ctx, o); err != nil {
 			return err
 		}
-		*installed = append(*installed, o)
 	}
 	return cluster.Poll(ctx, cluster.Limit, func() error {
 		if err := s.cluster.Client.Get(ctx, client.ObjectKeyFromObject(n), n); err != nil {

@@ -36,3 +36,17 @@ func TestThisProcess(t *testing.T) {
 		t.Error("there is no such process")
 	}
 }
+
+func TestTheClockOfAProcessIsFinerThanATick(t *testing.T) {
+	last, err := CPU(os.Getpid())
+	least := time.Hour
+	for began := time.Now(); err == nil && least > time.Millisecond && time.Since(began) < 30*time.Second; {
+		var now time.Duration
+		if now, err = CPU(os.Getpid()); now > last {
+			least, last = min(least, now-last), now
+		}
+	}
+	if err != nil || least > time.Millisecond && errProc == nil {
+		t.Errorf("%v at least, %v", least, err)
+	}
+}

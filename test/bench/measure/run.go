@@ -30,12 +30,13 @@ type Run struct {
 // Admission is the Evidence of a run of the bench of admission.
 const Admission = "admission"
 
-// Request is a kind of request in a setup of the bench of admission: the medians of all rounds.
+// Request is a kind of request in a setup of the bench of admission.
 type Request struct {
 	Kind, Setup string
-	// CPU is the CPU time of the API server for each request. It and the latencies are in milliseconds.
+	// CPU is the CPU time of the API server for each request, the median of all rounds. It and the latencies, which are
+	// those of all requests, are in milliseconds.
 	CPU, P50, P99 float64
-	// Ratio compares the CPU time with that of the first setup.
+	// Ratio compares the CPU time with that of the first setup, round by round.
 	Ratio Ratio
 }
 
