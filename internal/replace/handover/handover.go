@@ -102,8 +102,22 @@ type search struct {
 	// next is when to search again, after the last node that was read.
 	next  time.Time
 	after string
-	// problem says why the last node could not be handed over.
-	problem string
+	// problem says why a node could not be handed over, and failed is its name. The next search begins with this node:
+	// otherwise each search would report another one, and write the status.
+	problem, failed string
+}
+
+// order returns the names of nodes in the order in which they are tried.
+func (s *search) order(names []string) []string {
+	from, found := slices.BinarySearch(names, s.after)
+	if found {
+		from++
+	}
+	order := slices.Concat(names[from:], names[:from])
+	if i := slices.Index(order, s.failed); i > 0 {
+		order = slices.Insert(slices.Delete(order, i, i+1), 0, s.failed)
+	}
+	return order
 }
 
 // Next hands over at most one node that never became ready, if the rule replaces nodes and the state of its nodes is
@@ -138,7 +152,7 @@ func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 		return conflictDelay
 	case err != nil:
 		s.problem = err.Error()
-	case tried, len(h.Fleet.Expired(rule.UID)) == 0: // else the limits allow no node, and the problem stays
+	case tried, !slices.Contains(h.Fleet.Expired(rule.UID), s.failed): // else the limits allow no node, and it stays
 		s.problem = ""
 	}
 	if s.problem != before && err != nil {
@@ -156,26 +170,21 @@ func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	return replaceInterval // the mark of a node may be removed meanwhile
 }
 
-// Problem returns why a rule's last node could not be handed over, or an empty text.
+// Problem returns why a node of a rule could not be handed over, or an empty text.
 func (h *Handover) Problem(rule types.UID) string { return h.search(rule).problem }
 
-// tryExpired tries to hand over one of the nodes that wait for it, beginning where the last search ended. It reports
+// tryExpired tries to hand over one of the nodes that wait for it, going on where the last search ended. It reports
 // whether it has read any.
 func (h *Handover) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	s *search) (tried bool, err error) {
 	now := h.Clock.Now()
-	names := h.Fleet.Expired(rule.UID)
-	from, found := slices.BinarySearch(names, s.after)
-	if found {
-		from++
-	}
-	tries := 0
-	for i := range names {
+	tries, failed := 0, s.failed
+	for _, name := range s.order(h.Fleet.Expired(rule.UID)) {
 		if tries == replaceTries {
 			break
 		}
 		node := &corev1.Node{}
-		if err := h.Client.Get(ctx, types.NamespacedName{Name: names[(from+i)%len(names)]}, node); err != nil {
+		if err := h.Client.Get(ctx, types.NamespacedName{Name: name}, node); err != nil {
 			continue // it is gone
 		}
 		uid := node.UID
@@ -186,13 +195,14 @@ func (h *Handover) tryExpired(ctx context.Context, rule *v1alpha1.NodeReadinessR
 		if marked(compiled, node) || a.Exhausted || a.Next.After(now) {
 			continue
 		}
-		tries++
-		s.after = node.Name
+		if tries++; name != failed {
+			s.after = name
+		}
 		switch done, e := h.handOver(ctx, rule, compiled, node); {
 		case done || apierrors.IsConflict(e):
-			return true, e
-		default:
-			err = cmp.Or(err, e)
+			return true, cmp.Or(e, err)
+		case err == nil && e != nil:
+			s.failed, err = name, e
 		}
 	}
 	return tries > 0, err
