@@ -51,14 +51,14 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 			return reconcile.Result{RequeueAfter: wait}, err // or earlier, when the fleet reports a change
 		}
 	}
-	if len(left) > 0 {
-		log.FromContext(ctx).Info("Removing the finalizer of a deleted rule, although nodes could not be "+
-			"cleaned up", "nodes", len(left))
-		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
-			"%s could not be cleaned up; the operator retries: %s", text.Nodes(len(left)), text.Few(left, maxNames, len(left)))
-	}
 	if err := r.patchFinalizers(ctx, rule, controllerutil.RemoveFinalizer); err != nil {
 		return retry(err, "removing the finalizer from rule %q", rule.Name)
+	}
+	if len(left) > 0 {
+		log.FromContext(ctx).Info("Removed the finalizer of a deleted rule, although nodes could not be cleaned up", "nodes",
+			len(left))
+		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
+			"%s could not be cleaned up; the operator retries: %s", text.Nodes(len(left)), text.Few(left, maxNames, len(left)))
 	}
 	return reconcile.Result{}, nil
 }
