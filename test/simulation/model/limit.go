@@ -130,12 +130,9 @@ func (s *spec) rated() bool {
 }
 
 // rate: within no time of its length does a rule claim more nodes in service than a rate allows, or make its condition
-// False on more. The record says when a claim was made.
+// False on more, also if it was not in force for a while. The record says when a claim was made.
 func (m *Model) rate(r *rule, at time.Time, what string) {
 	h := m.rules[r.Metadata.UID]
-	if h.timesOf != r.Metadata.Generation {
-		h.times, h.timesOf = map[string][]time.Time{}, r.Metadata.Generation
-	}
 	times := append(h.times[what], at)
 	slices.SortFunc(times, time.Time.Compare)
 	h.times[what] = times

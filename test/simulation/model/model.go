@@ -58,8 +58,9 @@ type View struct {
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "bounded", "closed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
-	"passes", "places", "published", "rate", "replaces", "returned", "room", "roomless", "single", "spared", "spares",
-	"stands", "status", "stays", "taints", "theirs", "turn", "unarmed", "value", "watched", "windows"}
+	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "returned", "room", "roomless", "single",
+	"spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards", "value",
+	"watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -165,9 +166,8 @@ type ruleHistory struct {
 	full    bool      // it has selected a node whose annotations have had little room
 	places  []place   // of deleted nodes, since the last edit
 	fields  int64     // the generation of which the fields were noted
-	// times are when nodes in service were claimed, or marked, under the generation timesOf.
-	times   map[string][]time.Time
-	timesOf int64
+	// times are when nodes in service were claimed, or marked, since the limits were edited.
+	times map[string][]time.Time
 }
 
 // New is the model of a story that starts.
@@ -272,7 +272,7 @@ func (m *Model) RuleWritten(d Document) {
 	now := m.now().Truncate(time.Second)
 	if h == nil {
 		h = &ruleHistory{inForce: map[int64]time.Time{}, taints: map[string]bool{}, watches: map[string]bool{},
-			types: map[string]bool{}, handed: map[string]handOver{}}
+			types: map[string]bool{}, handed: map[string]handOver{}, times: map[string][]time.Time{}}
 		m.rules[r.Metadata.UID] = h
 	}
 	if _, known := h.inForce[r.Metadata.Generation]; !known {
@@ -285,6 +285,9 @@ func (m *Model) RuleWritten(d Document) {
 	}
 	if h.last != nil && h.last.edits(r) {
 		h.edited = m.now()
+	}
+	if h.last != nil && !reflect.DeepEqual(h.last.Spec.limits(), r.Spec.limits()) {
+		h.times = map[string][]time.Time{}
 	}
 	m.kept.longest = max(m.kept.longest, r.Spec.endpointsHold())
 	h.taints[r.Spec.Taint.id()] = true

@@ -41,6 +41,12 @@ type condition struct {
 	LastHeartbeatTime, LastTransitionTime time.Time
 }
 
+// said is a condition of a rule.
+type said struct {
+	condition
+	Message string
+}
+
 type node struct {
 	Metadata metadata
 	Spec     struct {
@@ -229,7 +235,8 @@ type rule struct {
 	Spec     spec
 	Status   struct {
 		ObservedGeneration int64
-		Conditions         []condition
+		Conditions         []said
+		DryRunResults      struct{ NodesToTaint []string }
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ Since time.Time }
 		Limit              struct {
@@ -257,9 +264,19 @@ func (r *rule) invalid() bool {
 
 // notInForce reports whether the status of the rule says so of its present generation.
 func (r *rule) notInForce() bool {
-	return slices.ContainsFunc(r.Status.Conditions, func(c condition) bool {
+	return slices.ContainsFunc(r.Status.Conditions, func(c said) bool {
 		return c.Type == "Ready" && c.Status == "False" && c.ObservedGeneration == r.Metadata.Generation
 	})
+}
+
+// says is the condition of a type in the rule's status; zero if it has none.
+func (r *rule) says(kind string) said {
+	for _, c := range r.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return said{}
 }
 
 func (r *rule) key() string { return recordPrefix + r.Metadata.UID }
@@ -277,6 +294,7 @@ const (
 type record struct {
 	Taint                         string
 	Since, TimedOut, GuardedSince time.Time
+	GuardEnded                    time.Time
 	BootID, Published             string
 	Released, RearmedAt           time.Time
 	Counted, Existing, Starting   bool

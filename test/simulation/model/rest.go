@@ -240,8 +240,10 @@ func (m *Model) restRule(r *rule, v *View) {
 			held++
 		}
 		m.restMarker(n, r, v)
+		m.calms(n, r, v)
 	}
 	m.lifted(r, v)
+	m.rehearsed(r, v)
 	st := &r.Status
 	m.check("status", st.Nodes.Matched == matched && st.Nodes.Pending == 0,
 		"rule %s counts %d nodes, %d of them pending; it selects %d",
@@ -374,6 +376,7 @@ func (m *Model) room(r *rule, v *View) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
+	m.reached(r, open, claimed, all, in, v)
 	for _, n := range open {
 		m.check("room", r.full(n, claimed, all, in, v.Now), "rule %s leaves node %s open, and claims %d of %d",
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)

@@ -135,7 +135,7 @@ func (s *spec) near(a, b domains) bool {
 func (m *Model) made(r *rule, within time.Duration, now time.Time) (n int) {
 	h := m.rules[r.Metadata.UID]
 	for _, t := range h.times["claims"] {
-		if h.timesOf == r.Metadata.Generation && t.After(now.Add(slack-within)) {
+		if t.After(now.Add(slack - within)) {
 			n++
 		}
 	}

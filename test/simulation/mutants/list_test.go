@@ -115,10 +115,10 @@ var mutants = []mutant{
 		if MUTANT && m.final {
 			break
 		}
-`, "evicted"},
+`, "unguards|evicted"},
 	{"in dry-run each pass finds a reboot again",
 		`if w := &would.Record; r.BootID != "" {`,
-		`if w := &would.Record; r.BootID != "" && !MUTANT {`, "quiescence"},
+		`if w := &would.Record; r.BootID != "" && !MUTANT {`, "rehearsed"},
 	{"a timeout that has passed stays so if the rule is edited",
 		`&& n.d.Overdue &&`,
 		`&& (n.d.Overdue || MUTANT) &&`, "replaces"},

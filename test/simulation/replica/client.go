@@ -169,7 +169,8 @@ func (w writer) do(r api.Request, obj client.Object) error {
 	}
 	write := &Write{Request: r, Replica: w.replica, Sent: w.replica.World.Now(), task: t}
 	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
-	if r.Kind != api.Rules && r.Kind != api.KeptEndpoints || ok && rule.Status.Replacements != nil {
+	if r.Kind != api.Rules && r.Kind != api.KeptEndpoints || r.Verb == "patch" && r.Kind == api.Rules ||
+		ok && rule.Status.Replacements != nil {
 		write.View = w.replica.view()
 	}
 	if !t.yield(write) {

@@ -7,6 +7,7 @@ package replica
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -42,6 +44,8 @@ type Replica struct {
 	Unread int
 	// Slow is how long its next list of leases takes.
 	Slow time.Duration
+	// Told are the events that it has emitted since a task went on last.
+	Told []model.Event
 	// Reads is what becomes of its reads of another controller's rules.
 	Reads Reads
 	// World is what surrounds the process.
@@ -179,7 +183,7 @@ func (r *Replica) Start() {
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
 		Cache: cached, Client: writer{reader: cached, replica: r},
 		Live: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
-		Recorder: silent{}, Clock: r, ServerTime: r.World.Now, After: r.after,
+		Recorder: recorder{r}, Clock: r, ServerTime: r.World.Now, After: r.after,
 		Admission: func() nodeadmission.Kind { return engine }, AdmissionRules: r.rules,
 	}, options)
 	utilruntime.Must(err)
@@ -389,7 +393,12 @@ func (r *Replica) writeRules() {
 	}
 }
 
-// silent records no events.
-type silent struct{}
+// recorder keeps the events that a process emits until a task goes on.
+type recorder struct{ replica *Replica }
 
-func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+func (r recorder) Eventf(about, _ runtime.Object, _, reason, _, note string, args ...any) {
+	if o, ok := about.(metav1.Object); ok {
+		r.replica.Told = append(r.replica.Told, model.Event{Name: o.GetName(), Reason: reason,
+			Note: fmt.Sprintf(note, args...)})
+	}
+}

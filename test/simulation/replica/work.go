@@ -73,7 +73,7 @@ func (r *Replica) resume(t *task) {
 	if !r.tasks[t] {
 		return
 	}
-	r.current = t
+	r.current, r.Told = t, nil
 	w, more := t.next()
 	r.current = nil
 	if !more {

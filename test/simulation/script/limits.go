@@ -47,7 +47,7 @@ func (g *generator) queue() {
 	}
 	g.add(Step{Do: "crd", Value: "ours"}, Step{Do: "evidence", Value: "allowed"},
 		Step{Do: "rule.create", Rule: MaxRules + 1, Value: `{"nodeSelector":{"matchExpressions":[{"key":"example.com/pool",` +
-			`"operator":"Exists"}]},"taint":{"key":"example.com/t5","effect":"NoSchedule"},"enforcementMode":"continuous",` +
+			`"operator":"Exists"}]},` + g.effect() + `,"enforcementMode":"continuous",` +
 			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + g.severalLimits() + `}`})
 	for n := 1; n <= g.nodes; n++ {
 		g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "node.override", Node: n},
@@ -68,6 +68,13 @@ func (g *generator) queue() {
 	g.add(Step{Do: "quiet"})
 }
 
+// effect is what a rule does to nodes: it holds them, publishes its verdict, or both.
+func (g *generator) effect() string {
+	const taint, publish = `"taint":{"key":"example.com/t5","effect":"NoSchedule"}`,
+		`"publish":{"conditionType":"example.com/M"}`
+	return one(g, taint, taint, taint+","+publish, publish)
+}
+
 func (g *generator) zone() string { return one(g, "x", "y", "") }
 
 func (g *generator) says(n int, condition, status string) Step {
@@ -86,7 +93,7 @@ func (g *generator) stir() {
 // proceed lets there be room for nodes that wait, or what may keep them from being held in turn.
 func (g *generator) proceed() {
 	n, r := g.node(), g.replica()
-	switch g.IntN(12) {
+	switch g.IntN(16) {
 	case 0, 1, 9, 10, 11: // some are ready
 		for range 1 + g.IntN(3) {
 			g.add(g.says(g.node(), "A", "True"))
@@ -113,6 +120,20 @@ func (g *generator) proceed() {
 			Step{Do: "live", N: 61})
 	case 7:
 		g.add(Step{Do: one(g, "kill", "handover"), Replica: r}, Step{Do: one(g, "settle", "begin"), Replica: r})
+	case 12: // a new node is not ready
+		g.add(Step{Do: "node.delete", Node: n}, Step{Do: "node.create", Node: n, Value: "a"},
+			Step{Do: "node.rack", Node: n, Value: g.rack()}, Step{Do: "node.zone", Node: n, Value: g.zone()},
+			g.says(n, "A", "False"), Step{Do: "quiet"})
+	case 13: // the rule is not in force for a while
+		g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: one(g, `{"suspend":true}`, `{"suspend":true}`,
+			`{"dryRun":true}`)}, Step{Do: one(g, "calm", "quiet")}, Step{Do: "pass", N: one(g, 1, 5, 31)},
+			Step{Do: one(g, "calm", "quiet")}, Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"suspend":null,` +
+				`"dryRun":null}`}, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 1, 5, 31)}, Step{Do: "quiet"})
+	case 14: // the times of claims are not written, or it is not known whether they are
+		g.add(g.says(n, "A", "False"), Step{Do: "pass", N: one(g, 1, 61, 91, 630)},
+			Step{Do: "brink", Replica: r, Of: "nodereadinessrules"}, Step{Do: "answer", Replica: r, Of: one(g,
+				"lost on its way", "refused with 500", "applied, but the answer is lost", "refused with 409")},
+			Step{Do: one(g, "calm", "settle", "quiet"), Replica: r}, Step{Do: "pass", N: one(g, 1, 5, 31)}, Step{Do: "quiet"})
 	default:
 		g.add(g.says(n, "A", "False"), Step{Do: "pass", N: one(g, 1, 5, 30)})
 	}

@@ -15,12 +15,18 @@ func (g *generator) rare(seed uint64) {
 	own := &generator{Rand: rand.New(rand.NewPCG(seed, 26)), nodes: g.nodes, rules: g.rules, karpenter: true,
 		script: &Script{Replicas: g.script.Replicas}}
 	own.limiter = own
-	if own.IntN(3) > 0 {
+	switch own.IntN(20) {
+	default:
 		return
+	case 0: // at the end, where nothing else happens to the nodes
+		own.overdue(own.node(), own.rule())
+		g.add(own.script.Steps...)
+		return
+	case 1, 2, 3, 4, 5, 6, 7:
 	}
 	g.script.Webhooks = true
-	one(own, own.suspends, own.returns, own.completes, own.lags, own.stays, own.renews, own.rehearses)(own.node(),
-		own.rule())
+	one(own, own.suspends, own.returns, own.completes, own.lags, own.stays, own.renews, own.rehearses, own.leaves)(
+		own.node(), own.rule())
 	g.insert(own)
 }
 
@@ -171,4 +177,24 @@ func (g *generator) rehearses(n, r int) {
 		Step{Do: "quiet"})
 	g.passes(12, 130)
 	g.add(Step{Do: "node.beat", Node: n}, Step{Do: "quiet"})
+}
+
+// overdue are nodes whose timeout has ended, and that cannot be replaced: they have no NodeClaim.
+func (g *generator) overdue(n, r int) {
+	g.served(n, r, `"timeout":{"seconds":60,"appearSeconds":null,"action":"Replace","replace":{"maxPerHour":20,`+
+		`"annotation":null,"method":"NodeClaim"}},"taint":{"key":"example.com/t1","value":"","effect":"NoSchedule"}`)
+	for n := 1; n <= MaxNodes; n++ {
+		g.add(Step{Do: "node.delete", Node: n}, Step{Do: "claim.delete", Node: n}, Step{Do: "pod.delete", Node: n, Pod: 1},
+			Step{Do: "pod.delete", Node: n, Pod: 2}, Step{Do: "node.create", Node: n, Value: "a"})
+	}
+	g.add(Step{Do: "quiet"})
+	g.passes(61, 31, 31)
+}
+
+// leaves lets a rule be deleted while a policy refuses all writes of a node that it holds.
+func (g *generator) leaves(n, r int) {
+	g.served(n, r, `"taint":{"key":"example.com/t1","value":"","effect":"NoSchedule"}`)
+	g.add(g.says(n, "A", "False"), Step{Do: "quiet"}, Step{Do: "node.refuse", Node: n, Value: "true"},
+		Step{Do: "rule.delete", Rule: r}, Step{Do: "live", N: one(g, 5, 90, 90)}, Step{Do: "quiet"},
+		Step{Do: "node.refuse", Node: n}, Step{Do: "live", N: 61}, Step{Do: "quiet"})
 }

@@ -4,6 +4,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -88,6 +89,13 @@ func (g *generator) spec(rule int) string {
 		condition["defaultStatus"] = one(g, "True", "False", "Unknown")
 	}
 	spec["conditions"] = []any{condition}
+	if g.limiter.IntN(5) == 0 {
+		second := map[any]string{"example.com/A": "example.com/B"}[condition["type"]]
+		spec["conditions"] = []any{condition, object{"type": cmp.Or(second, "example.com/A"), "requiredStatus": "True"}}
+		if !bootstrap && g.limiter.IntN(4) == 0 {
+			spec["conditionPolicy"] = "anyOf"
+		}
+	}
 	if g.IntN(3) == 0 {
 		spec["requirements"] = []any{g.requirement()}
 		if g.IntN(3) > 0 {
@@ -170,12 +178,12 @@ func (g *generator) daemonSets() any {
 	out := object{"namespaces": []any{"apps"}}
 	expressions := func(e object) object { return object{"matchExpressions": []any{e}} }
 	maybe := func(key string, value any) {
-		if g.IntN(3) == 0 || key == "selector" && g.IntN(2) == 0 {
+		if g.IntN(3) == 0 || key == "selector" && g.IntN(4) > 0 {
 			out[key] = value
 		}
 	}
 	labelled := object{"matchLabels": object{"daemon": "d1"}}
-	maybe("selector", g.some(labelled, labelled, labelled, expressions(object{"key": "daemon",
+	maybe("selector", g.some(labelled, labelled, expressions(object{"key": "daemon",
 		"operator": one(g, "In", "In", "NotIn"), "values": []any{"d1"}}), expressions(object{"key": "daemon",
 		"operator": one(g, "In", "NotIn"), "values": []any{"d2"}}), expressions(object{"key": "daemon",
 		"operator": "Exists"}), expressions(object{"key": "other", "operator": "DoesNotExist"})))

@@ -66,12 +66,13 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 		w.late = append(w.late, write)
 	}
 	tries, moved, failed := 0, 0, false
+	was, is := w.server.Get(write.Kind, write.Key()), (*api.Object)(nil)
 	write.Meet(fate, func(req api.Request) (*api.Object, error) {
 		before := w.writes
 		object, err := w.apply(write, req)
 		tries++
 		moved += w.writes - before
-		failed = err != nil
+		failed, is = err != nil, w.server.Get(write.Kind, write.Key())
 		if !leads && w.writes > before {
 			w.met(deposed, string(req.Kind), req.Verb == "patch")
 		}
@@ -80,6 +81,9 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 		}
 		return object, err
 	})
+	if fate == replica.Through && moved > 0 {
+		w.Model.Told(string(write.Kind), document(was), document(is), r.Told, write.View)
+	}
 	if write.Kind == api.Nodes && (fate != replica.Through || failed) {
 		w.Model.Stumbled(write.Name)
 	}
@@ -93,6 +97,7 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 // brink lets a replica do everything but some writes, which are under way then: those of marks or of published
 // conditions of nodes, of their other fields, or of another kind.
 func (w *World) brink(r *replica.Replica, of string) {
+	w.concerned = 0
 	for turn := 0; turn < maxTurns && w.Model.Failure == ""; turn++ {
 		tell(r)
 		working := r.Work(0)
