@@ -72,7 +72,11 @@ func (p *plugin) ask(ctx context.Context, c *changing, what string) error {
 	if c.yes || c.dryRun != dryRunNone {
 		return nil
 	}
-	if !p.asks() {
+	switch {
+	case p.asks():
+	case c.flags == nil: // the command has no --dry-run
+		return errors.New("stdin is not a terminal; pass --yes to confirm")
+	default:
 		return errors.New("stdin is not a terminal; pass --yes to confirm, or --dry-run=server to try it")
 	}
 	fmt.Fprint(p.streams.ErrOut, "Continue? [y/N] ")

@@ -63,51 +63,79 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, c.Now); err != nil {
 		return err
 	}
-	m := &move{plugin: p, c: c, from: groups[1-target], to: groups[target], done: v1alpha1.Served().Name == to}
-	if !m.done {
-		if err := m.stopped(ctx); err != nil {
-			return err
-		}
-	}
-	if err := m.read(ctx); err != nil {
+	m := &move{plugin: p, c: c, from: groups[1-target], to: groups[target]}
+	if err := m.look(ctx); err != nil {
 		return err
 	}
-	if !m.done {
-		if err := errors.Join(m.unowned(ctx), m.moved(ctx), m.try(ctx)); err != nil {
-			return err
-		}
-	}
-	if m.done && len(m.rules) == 0 {
+	switch {
+	case !m.done && v1alpha1.Served().Name == to:
+		return fmt.Errorf("the object AdmissionRules, in which Nodegate records its API group, does not exist: set "+
+			"--api-group=%s if the rules there are Nodegate's", m.from.Name)
+	case m.done && len(m.rules) == 0:
 		fmt.Fprintf(p.streams.ErrOut, "Nothing to do: Nodegate serves the API group %s.\n", to)
 		return nil
 	}
 	if err := p.ask(ctx, &changing{yes: yes, dryRun: dryRunNone}, m.plan()); err != nil {
 		return err
 	}
-	if !m.done {
-		if err := m.copy(ctx); err != nil {
+	if err := m.run(ctx); err != nil {
+		return fmt.Errorf("%w\nThe change of the API group has not ended. Leave the operator stopped, and run the command "+
+			"again", err)
+	}
+	return nil
+}
+
+// run makes the steps. Users may edit rules, and start the operator, while the command asks and while it copies. So it
+// looks again after each write, until all copies are as their predecessors.
+func (m *move) run(ctx context.Context) error {
+	for !m.done {
+		if err := m.look(ctx); err != nil {
 			return err
 		}
-		if err := m.handOver(ctx); err != nil {
-			return input.Explain(err, "changing the rules for admission")
+		if m.done {
+			break // by another user
 		}
+		switch wrote, err := m.copy(ctx); {
+		case err != nil:
+			return err
+		case wrote:
+			continue
+		}
+		if err := m.handOver(ctx); err != nil {
+			return failure(err, "changing the rules for admission")
+		}
+		m.done = true
 	}
 	return m.delete(ctx)
 }
 
-// read reads the rules of both groups.
-func (m *move) read(ctx context.Context) error {
+// look reads the rules of both groups, and checks all that must be true before the next write.
+func (m *move) look(ctx context.Context) error {
 	former, err := m.list(ctx, m.from.Name)
+	copies, missing := m.list(ctx, m.to.Name)
+	// It is read after the rules: another user may make the change at the same time.
+	recorded, unknown := apigroup.Recorded(ctx, m.c)
+	if unknown != nil {
+		return unknown
+	}
+	m.done = recorded != nil && recorded.MarkerPrefix == m.to.MarkerPrefix
 	if m.done && meta.IsNoMatchError(err) { // it was deleted after the change
 		err = nil
 	}
-	if err != nil {
+	if !m.done {
+		if err := m.stopped(ctx); err != nil {
+			return err
+		}
+	}
+	if err := cmp.Or(err, missing, m.pair(former, copies)); err != nil || m.done {
 		return err
 	}
-	copies, err := m.list(ctx, m.to.Name)
-	if err != nil {
-		return err
-	}
+	return errors.Join(m.unowned(ctx), m.moved(ctx), m.try(ctx))
+}
+
+// pair finds the copies of rules.
+func (m *move) pair(former, copies []unstructured.Unstructured) error {
+	m.rules, m.others = nil, nil
 	var failed []error
 	for i := range former {
 		rule, successor := &former[i], (*unstructured.Unstructured)(nil)
@@ -121,6 +149,9 @@ func (m *move) read(ctx context.Context) error {
 		case n >= 0 && successor == nil:
 			failed = append(failed, fmt.Errorf("rule %q exists in the API group %s, too, and is no copy: delete one of the two",
 				rule.GetName(), m.to.Name))
+		case successor != nil && successor.GetDeletionTimestamp() != nil && !m.done:
+			failed = append(failed, fmt.Errorf("rule %q of the API group %s is being deleted: run the command again when it is "+
+				"gone", rule.GetName(), m.to.Name))
 		case rule.GetDeletionTimestamp() != nil && !m.done:
 			failed = append(failed, fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or "+
 				"run kubectl nodegate cleanup", rule.GetName()))
@@ -191,8 +222,8 @@ func (m *move) plan() string {
 }
 
 // copy creates the rules in the other group, the oldest first: older rules take precedence. Rules of the same second
-// are in the order of their names.
-func (m *move) copy(ctx context.Context) error {
+// are in the order of their names. It reports whether it has written anything.
+func (m *move) copy(ctx context.Context) (wrote bool, err error) {
 	last := ""
 	for i := range m.rules {
 		of := &m.rules[i]
@@ -200,98 +231,53 @@ func (m *move) copy(ctx context.Context) error {
 		if of.successor == nil && name < last {
 			select {
 			case <-ctx.Done():
-				return ctx.Err()
+				return wrote, failure(ctx.Err(), fmt.Sprintf("copying rule %q", name))
 			case <-time.After(time.Second):
 			}
 		}
 		last = name
-		if err := m.copyRule(ctx, of); err != nil {
-			return input.Explain(err, fmt.Sprintf("copying rule %q", name))
+		copied, err := m.copyRule(ctx, of)
+		if err != nil {
+			return wrote, failure(err, fmt.Sprintf("copying rule %q", name))
 		}
-		fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s copied\n", m.to.Name, name)
-	}
-	return nil
-}
-
-// copyOf returns the rule in the other group that continues a rule.
-func (m *move) copyOf(rule *unstructured.Unstructured) *unstructured.Unstructured {
-	want := &unstructured.Unstructured{Object: map[string]any{"spec": rule.Object["spec"]}}
-	want.SetGroupVersionKind(schema.GroupVersionKind{Group: m.to.Name, Version: v1alpha1.Version, Kind: rule.GetKind()})
-	want.SetName(rule.GetName())
-	want.SetLabels(rule.GetLabels())
-	annotations := map[string]string{}
-	for k, v := range rule.GetAnnotations() {
-		if k != "kubectl.kubernetes.io/last-applied-configuration" { // it has the former group
-			annotations[k] = v
+		if copied {
+			wrote = true
+			fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s copied\n", m.to.Name, name)
 		}
 	}
-	annotations[v1alpha1.SuccessorAnnotation] = string(rule.GetUID())
-	want.SetAnnotations(annotations)
-	return want
+	return wrote, nil
 }
 
-func (m *move) copyRule(ctx context.Context, of *predecessor) error {
+// copyRule makes the copy of a rule what the rule is, and reports whether it has written anything.
+func (m *move) copyRule(ctx context.Context, of *predecessor) (wrote bool, err error) {
 	want := m.copyOf(of.rule)
 	switch {
 	case of.successor == nil:
-		of.successor = want.DeepCopy()
-		if err := m.c.Create(ctx, of.successor); err != nil {
-			return err
-		}
-	case !equality.Semantic.DeepEqual(of.successor.Object["spec"], want.Object["spec"]): // edited since
-		of.successor.Object["spec"] = want.Object["spec"]
-		if err := m.c.Update(ctx, of.successor); err != nil {
-			return err
-		}
+		of.successor, wrote = want.DeepCopy(), true
+		err = m.c.Create(ctx, of.successor)
+	case !isCopy(of.successor, want): // edited since
+		of.successor.Object["spec"], wrote = want.Object["spec"], true
+		of.successor.SetLabels(want.GetLabels())
+		of.successor.SetAnnotations(want.GetAnnotations())
+		err = m.c.Update(ctx, of.successor)
+	}
+	if err != nil {
+		return wrote, err
 	}
 	status := statusFor(of)
-	if status != nil && !equality.Semantic.DeepEqual(of.successor.Object["status"], status) {
-		of.successor.Object["status"] = status
+	same := func() bool {
+		return status == nil || equality.Semantic.DeepEqual(of.successor.Object["status"], status)
+	}
+	if !same() {
+		of.successor.Object["status"], wrote = status, true
 		if err := m.c.Status().Update(ctx, of.successor); err != nil {
-			return err
+			return wrote, err
 		}
 	}
-	if !equality.Semantic.DeepEqual(of.successor.Object["spec"], want.Object["spec"]) ||
-		status != nil && !equality.Semantic.DeepEqual(of.successor.Object["status"], status) {
-		return errFields
+	if !isCopy(of.successor, want) || !same() {
+		return wrote, errFields
 	}
-	return nil
-}
-
-// statusFor returns the status of a rule for its successor: since when it is in force, what its limits count, and what
-// it has replaced. The generations in it are those of the successor.
-func statusFor(of *predecessor) map[string]any {
-	status, _, _ := unstructured.NestedMap(of.rule.Object, "status") // a map by the schema
-	if status == nil {
-		return nil
-	}
-	was, is := of.rule.GetGeneration(), of.successor.GetGeneration()
-	translate := func(in map[string]any, field string) {
-		if generation, ok := in[field].(int64); ok {
-			delete(in, field)
-			switch {
-			case generation == was:
-				in[field] = is
-			case field == "generation": // it is required
-				in[field] = int64(0)
-			}
-		}
-	}
-	translate(status, "observedGeneration")
-	each := func(field string, fields ...string) {
-		items, _, _ := unstructured.NestedSlice(status, fields...)
-		for _, item := range items {
-			if o, ok := item.(map[string]any); ok {
-				translate(o, field)
-			}
-		}
-		if len(items) > 0 {
-			_ = unstructured.SetNestedSlice(status, items, fields...) // it was found there
-		}
-	}
-	each("observedGeneration", "conditions")
-	each("generation", "replacements", "last")
-	return status
+	return wrote, nil
 }
 
 // handOver gives AdmissionRules the UIDs of the copies, and the other group.
@@ -345,7 +331,7 @@ func (m *move) delete(ctx context.Context) error {
 			err = m.c.Delete(ctx, of.rule, client.Preconditions{UID: new(before.GetUID())})
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return input.Explain(err, fmt.Sprintf("deleting rule %q of the API group %s", before.GetName(), m.from.Name))
+			return failure(err, fmt.Sprintf("deleting rule %q of the API group %s", before.GetName(), m.from.Name))
 		}
 		fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s deleted\n", m.from.Name, before.GetName())
 	}

@@ -4,10 +4,24 @@
 package main
 
 import (
+	"context"
+	"io"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/config/crd"
+	"github.com/nodegate/nodegate/internal/plugin/input"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestTheStatusOfASuccessor: everything stays, and the generations are those of the successor. What belongs to an
@@ -47,3 +61,150 @@ func TestTheStatusOfASuccessor(t *testing.T) {
 		t.Errorf("got %v for a rule without a status", got)
 	}
 }
+
+// meanwhile answers a question, after something has happened.
+type meanwhile struct {
+	happens func()
+	answer  string
+}
+
+func (m *meanwhile) Read(p []byte) (int, error) {
+	defer GinkgoRecover() // the plugin reads in a goroutine
+	answer := m.answer
+	if m.answer = ""; answer == "" {
+		return 0, io.EOF
+	}
+	m.happens()
+	return copy(p, answer), nil
+}
+
+var _ = Describe("convert --live", Ordered, func() {
+	const from, to = "readiness.node.x-k8s.io", "rules.nodegate.io"
+	var both *cluster.Cluster
+	recorded := func() *admissionv1alpha1.AdmissionRules {
+		return &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name},
+			MarkerPrefix: "readiness.k8s.io/bootstrap-completed-"}
+	}
+	// convert answers yes after something has happened. Without that, it has no terminal.
+	convert := func(ctx context.Context, happens func(), args ...string) (code int, text string) {
+		c := calling("")
+		if happens != nil {
+			c.plugin.asks = func() bool { return true }
+			c.plugin.streams.In = &meanwhile{happens, "y\n"}
+		}
+		code = run(ctx, c.plugin, append([]string{"convert", "--live", "--to", to, "--kubeconfig",
+			both.Kubeconfig()}, args...))
+		return code, c.err.String()
+	}
+	list := func(ctx context.Context, group string) ([]unstructured.Unstructured, error) {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(group + "/" + v1alpha1.Version)
+		list.SetKind("NodeReadinessRuleList")
+		err := both.Client.List(ctx, list)
+		return list.Items, err
+	}
+	rules := func(ctx context.Context, group string) map[string]*unstructured.Unstructured {
+		GinkgoHelper()
+		out := map[string]*unstructured.Unstructured{}
+		items, err := list(ctx, group)
+		Expect(err).NotTo(HaveOccurred())
+		for i := range items {
+			out[items[i].GetName()] = &items[i]
+		}
+		return out
+	}
+
+	BeforeAll(func(ctx context.Context) {
+		both = cluster.ForTest(GinkgoTB(), cluster.Options{CRD: true})
+		Expect(v1alpha1.Serve(to)).To(Succeed())
+		other, err := crd.Load()
+		Expect(v1alpha1.Serve(from)).To(Succeed())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(both.Client.Create(ctx, other.DeepCopy())).To(Succeed())
+		Eventually(func() error { _, err := list(ctx, to); return err }).Should(Succeed())
+	})
+
+	BeforeEach(func(ctx context.Context) {
+		DeferCleanup(func(ctx context.Context) {
+			Expect(v1alpha1.Serve(from)).To(Succeed())
+			for _, group := range []string{from, to} {
+				for _, rule := range rules(ctx, group) {
+					Expect(both.Client.Delete(ctx, rule)).To(Succeed())
+				}
+			}
+			Expect(both.Client.Delete(ctx, recorded())).To(Succeed())
+		})
+		Expect(both.Client.Create(ctx, recorded())).To(Succeed())
+		Expect(both.Client.Create(ctx, network("edited", "edited").Obj())).To(Succeed())
+	})
+
+	It("moves the rules as they are when the question is answered", func(ctx context.Context) {
+		By("beginning, and being interrupted")
+		begun := (&move{to: v1alpha1.Groups()[1]}).copyOf(rules(ctx, from)["edited"])
+		Expect(both.Client.Create(ctx, begun)).To(Succeed())
+		code, err := convert(ctx, nil)
+		Expect(code).To(Equal(1))
+		Expect(err).To(HaveSuffix("stdin is not a terminal; pass --yes to confirm\n"), "it has no --dry-run")
+
+		code, err = convert(ctx, func() {
+			c := calling("")
+			Expect(run(ctx, c.plugin, []string{"pause", "edited", "--yes", "--kubeconfig", both.Kubeconfig()})).To(Equal(0),
+				c.err.String())
+			Expect(both.Client.Create(ctx, network("late", "late").Obj())).To(Succeed())
+		})
+		Expect(code).To(Equal(0), err)
+		Expect(rules(ctx, from)).To(BeEmpty())
+		moved := rules(ctx, to)
+		Expect(moved).To(And(HaveLen(2), HaveKey("late")))
+		Expect(moved["edited"].GetAnnotations()).To(HaveKey(v1alpha1.PausedAnnotation))
+		Expect(moved["edited"].Object["spec"]).To(HaveKeyWithValue("suspend", true))
+	})
+
+	It("ends well if another user has made the change meanwhile", func(ctx context.Context) {
+		code, err := convert(ctx, func() {
+			code, err := convert(ctx, nil, "--yes")
+			Expect(code).To(Equal(0), err)
+		})
+		Expect(code).To(Equal(0), err)
+		Expect(rules(ctx, to)).To(HaveKey("edited"))
+	})
+
+	It("changes nothing if the operator is started meanwhile", func(ctx context.Context) {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "default", Labels: input.OperatorLabels}}
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: d.Labels}
+		d.Spec.Template.Labels = d.Labels
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "a"}}
+		code, err := convert(ctx, func() { Expect(both.Client.Create(ctx, d)).To(Succeed()) })
+		Expect(both.Client.Delete(ctx, d)).To(Succeed())
+		Expect(code).To(Equal(1))
+		Expect(err).To(And(ContainSubstring("the operator must be stopped"), ContainSubstring("run the command again")))
+		Expect(rules(ctx, from)).To(HaveKey("edited"))
+		Expect(rules(ctx, to)).To(BeEmpty())
+	})
+
+	It("changes nothing if it cannot know whether an operator runs", func(ctx context.Context) {
+		const user = "no-leases"
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"", "apps", "nodegate.io", from, to}, Resources: []string{"*"}, Verbs: []string{"*"}}}}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: role.ObjectMeta,
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, Name: user}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user}}
+		Expect(both.Client.Create(ctx, role)).To(Succeed())
+		Expect(both.Client.Create(ctx, binding)).To(Succeed())
+		Eventually(func() string {
+			_, err := convert(ctx, nil, "--yes", "--as", user, "--api-group", from)
+			return err
+		}).Should(ContainSubstring("listing leases: permission denied: this needs the permissions of cluster-admin"))
+		Expect(rules(ctx, to)).To(BeEmpty())
+	})
+
+	It("does not believe that the change has begun because the user names the new group", func(ctx context.Context) {
+		Expect(both.Client.Delete(ctx, recorded())).To(Succeed())
+		code, err := convert(ctx, nil, "--yes", "--api-group", to)
+		Expect(code).To(Equal(1), err)
+		Expect(err).To(ContainSubstring("set --api-group=" + from + " if the rules there are Nodegate's"))
+		code, err = convert(ctx, nil, "--yes", "--api-group", from)
+		Expect(code).To(Equal(0), err)
+		Expect(rules(ctx, to)).To(HaveKey("edited"))
+	})
+})

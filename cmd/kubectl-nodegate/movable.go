@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,9 +25,20 @@ import (
 var errFields = errors.New("the API server does not keep all fields: the CRDs of both API groups must be of the same " +
 	"version of Nodegate")
 
+// failure says what has failed. The plugin's roles do not allow the change, so it names the one that does.
+func failure(err error, doing string) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s: permission denied: this needs the permissions of cluster-admin: %w", doing, err)
+	}
+	return input.Explain(err, doing)
+}
+
 // stopped returns an error if an operator runs, or may start at any time. It would edit rules that have been copied,
 // and their statuses.
 func (m *move) stopped(ctx context.Context) error {
+	if err := m.c.List(ctx, &coordinationv1.LeaseList{}, client.Limit(1)); err != nil { // else none seems to run
+		return failure(err, "listing leases")
+	}
 	if operator := m.c.Operator(ctx); operator != nil && operator.Leads {
 		return fmt.Errorf("operator %s is running, according to its lease: scale its Deployment to 0, and retry in a minute",
 			operator.Leader)
@@ -85,7 +98,7 @@ func (m *move) try(ctx context.Context) error {
 			err = errFields
 		}
 		if err != nil {
-			return input.Explain(err, fmt.Sprintf("copying rule %q", of.rule.GetName()))
+			return failure(err, fmt.Sprintf("copying rule %q", of.rule.GetName()))
 		}
 	}
 	return nil

@@ -195,6 +195,10 @@ func (c *converter) rule(n *yaml.Node, from string) {
 			c.note(k, "metadata.%s is of the object in the cluster: remove it before you apply the file", name)
 		}
 	}
+	if k := key(value(metadata, "annotations"), v1alpha1.SuccessorAnnotation); k != nil {
+		c.note(k, "the annotation %s is of the object in the cluster: remove it before you apply the file",
+			v1alpha1.SuccessorAnnotation)
+	}
 	for _, f := range items(value(metadata, "finalizers")) {
 		if c.group != "" && slices.ContainsFunc(v1alpha1.GroupNames(), func(group string) bool {
 			return f.Value == v1alpha1.FinalizerIn(group)

@@ -86,6 +86,10 @@ func TestText(t *testing.T) {
 			want: strings.Replace(rule, "}", ", uid: b, finalizers: [a]}", 1), rules: 1, notes: []string{
 				"line    3: metadata.finalizers is of the object in the cluster: remove it before you apply the file",
 				"line    3: metadata.uid is of the object in the cluster: remove it before you apply the file"}},
+		"continues a rule": {text: strings.Replace(rule, "}", ", annotations: {nodegate.io/successor-of: b}}", 1),
+			want: strings.Replace(rule, "}", ", annotations: {nodegate.io/successor-of: b}}", 1), rules: 1, notes: []string{
+				"line    3: the annotation nodegate.io/successor-of is of the object in the cluster: remove it before you apply " +
+					"the file"}},
 		"permissions": {text: rule + "---\nkind: ClusterRole\nrules:\n- {apiGroups: [" + theirs + "], verbs: [get]}\n",
 			group: own, rules: 1,
 			want: strings.Replace(rule, theirs, own, 1) + "---\nkind: ClusterRole\nrules:\n- {apiGroups: [" + theirs +
