@@ -239,7 +239,14 @@ func (l *Limit) why(c *cell, u Use) string {
 		what = "are already False"
 	}
 	name, room := l.rule.name(e.index), ", and there is room when one of them is ready"
+	if more := d.held(u) - e.allows(d.inService) + 1; e.MaxDomains == nil && more > 1 { // the limit was edited
+		room = fmt.Sprintf(", and there is room when %d of them are ready", more)
+	}
 	switch {
+	case e.MaxDomains != nil && *e.MaxDomains == 0:
+		return fmt.Sprintf("%s allows no domain of %s (maxDomains: 0)", name, e.Per)
+	case e.MaxDomains == nil && e.number == 0:
+		return fmt.Sprintf("%s allows no node (%s)", name, describe(e.Limit))
 	case e.MaxDomains != nil:
 		var open []string
 		for _, o := range d.group.domains {

@@ -137,6 +137,9 @@ func (l *Limit) Inherit(from *Limit, same bool) {
 			l.restore(g.key, d.name, d.deleted)
 		}
 	}
+	if l.onlySum() {
+		l.free(func(*domain) bool { return true })
+	}
 }
 
 // at returns the cell of a node. If the node is not counted, it is where an earlier version of the rule has granted a

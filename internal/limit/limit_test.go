@@ -185,6 +185,24 @@ func TestWhyNamesTheLimitAndTheDomain(t *testing.T) {
 			t.Errorf("node %d: %s", i, got)
 		}
 	}
+	for _, c := range []struct {
+		entry v1alpha1.Limit
+		node  int
+		want  string
+	}{
+		{limitOf("1", rack), 0, `as many nodes of the domain "a" of example.com/rack as limits[0] allows (1) are held ` +
+			`already, and there is room when 2 of them are ready`},
+		{limitOf("0%", rack), 0, "limits[0] allows no node (0% per example.com/rack)"},
+		{domainsOf(0, rack), 2, "limits[0] allows no domain of example.com/rack (maxDomains: 0)"},
+		{domainsOf(0, rack), 0, ""}, // it is in use since before the edit
+	} {
+		edited := newFleet(t, f.labels, c.entry)
+		edited.is(0, Node{Counted: true, Claimed: true})
+		edited.is(1, Node{Counted: true, Claimed: true})
+		if got := edited.Why(Claims, edited.domains(c.node)); got != c.want {
+			t.Errorf("edited: %s, want %s", got, c.want)
+		}
+	}
 	want := []string{`limits[1] (50% per example.com/rack) in "a"`, `limits[2] (in 1 topology.kubernetes.io/zone) in "y"`}
 	if diff := cmp.Diff(want, f.Reached()); diff != "" {
 		t.Errorf("reached (-want +got):\n%s", diff)
@@ -220,6 +238,20 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 		f.version(entries[0], limitOf("5", ""))
 		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
 			t.Errorf("held %v, want only the node of another rack", got)
+		}
+	})
+	t.Run("without its domain, if an edit forgets that: no limit counts it", func(t *testing.T) {
+		f := newFleet(t, racks("a", "a"), limitOf("1", rack))
+		f.asks(0)
+		f.Delete(0, f.nodes[0], start)
+		f.is(0, Node{})
+		f.version(limitOf("2", ""))
+		if got := f.Status(); got.Deleted != 1 {
+			t.Errorf("status %+v", got)
+		}
+		f.version(limitOf("1", rack))
+		if got := f.Status(); got.Deleted != 0 || got.LastDeletionTime != nil {
+			t.Errorf("status %+v", got)
 		}
 	})
 	t.Run("after a restart", func(t *testing.T) {

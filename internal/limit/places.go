@@ -124,6 +124,12 @@ func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
 	return freed, again
 }
 
+// onlySum reports whether no limit counts the places of deleted nodes: their domains are not known, or free.
+func (l *Limit) onlySum() bool {
+	counts := func(g *group) bool { return g.deleted > 0 }
+	return len(l.all.group.entries) == 0 && !slices.ContainsFunc(l.groups[1:], counts)
+}
+
 func (l *Limit) freeDeleted(now time.Time) (freed bool, again time.Duration) {
 	if l.all.deleted == 0 {
 		return false, 0
@@ -141,8 +147,8 @@ func (l *Limit) freeDeleted(now time.Time) (freed bool, again time.Duration) {
 	}
 	return l.free(func(d *domain) bool {
 		switch {
-		case d == l.all && len(d.group.entries) == 0: // it is only the sum
-			return !slices.ContainsFunc(l.groups[1:], func(g *group) bool { return g.deleted > 0 })
+		case d == l.all && len(d.group.entries) == 0:
+			return l.onlySum()
 		case slices.ContainsFunc(d.group.entries, func(e entry) bool { return e.MaxDomains != nil }):
 			return !waiting[l.all]
 		}

@@ -206,6 +206,23 @@ func TestAClaimThatIsRefusedUsesNoRate(t *testing.T) {
 	}
 }
 
+// TestAnEditedRateCountsTheTimesThatAreLeft shortens a rate, and then restores it.
+func TestAnEditedRateCountsTheTimesThatAreLeft(t *testing.T) {
+	f := newFleet(t, racks("a", "a"), rateOf(2, 3600))
+	status := &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start),
+		metav1.NewTime(start.Add(57 * time.Second))}}
+	f.now = start.Add(time.Minute)
+	for _, c := range []struct {
+		rate v1alpha1.Limit
+		want int
+	}{{rateOf(2, 3600), 2}, {rateOf(2, 10), 1}, {rateOf(2, 3600), 1}} {
+		f.version(c.rate)
+		if status = f.Order(status, f.now).Status; len(status.Claims) != c.want {
+			t.Errorf("times %v, want %d", status.Claims, c.want)
+		}
+	}
+}
+
 // TestTimesOfAnotherClockStay reads the times of a leader whose clock was ahead, or is right while this one is behind.
 func TestTimesOfAnotherClockStay(t *testing.T) {
 	for ahead, want := range map[time.Duration]time.Duration{

@@ -261,8 +261,8 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 // status tells, unless it was written before a dry-run or a suspension that has ended, or before another controller
 // managed the taint. A new rule is in force since its creation. Any other rule is put in force now.
 //
-// The time is by the API server's clock, as the creation of nodes is: by a leader's clock that is ahead, new nodes would
-// be existing nodes, and existing ones would be new by one that is behind, or as soon as the next leader comes.
+// The time is by the API server's clock, as the creation of nodes is. By a leader's clock that is ahead, new nodes
+// would be existing nodes, until another leader comes. By one that is behind, existing nodes would be new.
 func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
 	s, latest := &obj.Status, now.Server.Add(evidence.MaxClockSkew)
 	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&

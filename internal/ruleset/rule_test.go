@@ -168,13 +168,14 @@ func TestInForceByTheServersClock(t *testing.T) {
 	told := func(since int) *build.RuleWrapper { return edited().StatusInForce(at(since), hash(valid())) }
 	for _, ahead := range []int{400, -4000} {
 		before := CompileAt(edited().Obj(), nil, Moment{at(ahead - 20), at(-20)})
+		dry := Compile(told(-300).DryRun(true).Obj(), nil, start)
 		for name, c := range map[string]struct {
 			rule         *build.RuleWrapper
 			prev         *Rule
 			since, begun int
 		}{
 			"an edited selector puts it in force":        {edited(), nil, 0, ahead},
-			"the end of dry-run puts it in force":        {told(-300), Compile(told(-300).DryRun(true).Obj(), nil, start), 0, ahead},
+			"the end of dry-run puts it in force":        {told(-300), dry, 0, ahead},
 			"the end of another controller":              {told(-300), nil, 0, ahead},
 			"that stays so":                              {edited(), before, -20, ahead - 20},
 			"and when the status says it":                {told(-20), before, -20, ahead - 20},

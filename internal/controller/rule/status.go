@@ -249,8 +249,8 @@ func unlabeled(m *fleet.Material) string {
 	if m.Places != nil {
 		for i := range m.Places.Domains {
 			if d := &m.Places.Domains[i]; d.Domain == "" && d.InService > 0 {
-				fmt.Fprintf(&out, "; %s in service without the label %s count as one domain",
-					text.Plural(int(d.InService), "node", "nodes"), d.Per)
+				fmt.Fprintf(&out, "; %s as one domain, without the label %s now or when they were held",
+					text.Plural(int(d.InService), "node in service counts", "nodes in service count"), d.Per)
 			}
 		}
 	}

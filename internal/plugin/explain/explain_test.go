@@ -137,15 +137,14 @@ func TestSummary(t *testing.T) {
 		},
 		"over budget": {
 			node: worker().Created(ago(2 * time.Hour)), rules: []*build.RuleWrapper{limited},
-			want: "Node worker-3 is not held: it is exempt from rule network: as many nodes as " +
-				"maxUnavailable allows (0) are held already: condition example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held: it is exempt from rule network: maxUnavailable " +
+				"allows no node (0): condition example.com/CNI has not been reported, must be True.",
 		},
 		"over the limit of its rack": {
 			node:  worker().Created(ago(2*time.Hour)).Label("rack", "a"),
 			rules: []*build.RuleWrapper{network().LimitPer("", "50%").LimitPer("rack", "0")},
-			want: "Node worker-3 is not held: it is exempt from rule network: as many nodes of the domain \"a\" of rack as " +
-				"limits[1] allows (0) are held already, and there is room when one of them is ready: condition " +
-				"example.com/CNI has not been reported, must be True.",
+			want: "Node worker-3 is not held: it is exempt from rule network: limits[1] allows no node (0 per " +
+				"rack): condition example.com/CNI has not been reported, must be True.",
 		},
 		"over a rate": {
 			node:  worker().Created(ago(2 * time.Hour)),
