@@ -104,8 +104,8 @@ func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.
 	return out, nil
 }
 
-// drivers returns the CSI drivers that nodes have registered, by the node; nil if no rule requires one, except those that
-// a workload registers.
+// drivers returns the CSI drivers that nodes have registered, by the node; nil if no rule requires one, except those
+// that a workload registers.
 func (c *Cluster) drivers(ctx context.Context, rules []*ruleset.Rule, known []lint.Workload) (map[string][]string,
 	error) {
 	if !slices.ContainsFunc(rules, func(r *ruleset.Rule) bool { return lint.NeedsDrivers(r, known) }) {

@@ -102,7 +102,8 @@ func TestWarnings(t *testing.T) {
 		Condition("example.com/CNI", "True", now).Obj()
 	worker := build.MakeNode("worker-0").Label(pool, "workers").Condition("example.com/CNI", "True", now).Obj()
 	equipped := worker.DeepCopy()
-	equipped.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpus": resource.MustParse("1")}
+	equipped.Status.Capacity = corev1.ResourceList{"cpu": resource.MustParse("4"),
+		"nvidia.com/gpus": resource.MustParse("1")}
 
 	for name, c := range map[string]struct {
 		rule   *build.RuleWrapper
@@ -131,7 +132,8 @@ func TestWarnings(t *testing.T) {
 			facts: Facts{Nodes: []*corev1.Node{worker}, Drivers: map[string][]string{"worker-0": {"ebs.csi.aws.com"}}}},
 		"a resource that no selected node has": {rule: good().Evidence(gpus),
 			facts: Facts{Nodes: []*corev1.Node{equipped}}, want: []Code{NoEvidence},
-			says: "no selected node has the resource nvidia.com/gpu: until one has, no node is ready; they have nvidia.com/gpus"},
+			says: "no selected node has the resource nvidia.com/gpu: until one has, no node is ready; they have " +
+				"nvidia.com/gpus"},
 		"not one that counts as satisfied where it is missing": {
 			rule: func() *build.RuleWrapper {
 				r := good().Condition("example.com/Broken")
