@@ -94,7 +94,8 @@ type scene struct {
 // setUp returns a scene that must be closed even if there is an error, unless it is nil.
 func setUp(ctx context.Context, now setup) (s *scene, err error) {
 	s = &scene{}
-	if s.cluster, err = cluster.Start(ctx, cluster.Options{CRD: true, APIServerArgs: []string{"--profiling"}}); err != nil {
+	o := cluster.Options{CRD: true, APIServerArgs: []string{"--profiling"}}
+	if s.cluster, err = cluster.Start(ctx, o); err != nil {
 		return nil, err
 	}
 	for user, c := range map[string]*kubernetes.Interface{

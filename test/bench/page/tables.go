@@ -115,9 +115,9 @@ func admission(runs []*measure.Run) string {
 			}
 			cells[r.Setup][r.Kind] = fmt.Sprintf("%.1f, %s; %.0f, %.0f", r.CPU, r.Ratio, r.P50, r.P99)
 		}
-		fmt.Fprintf(b, "%d rounds, %s, %.1f s of CPU stolen, commit %s. Each cell has the CPU time of the API server in ms, how "+
-			"many times as much as with nothing this is, both the medians of the rounds; and the latency in ms, at p50 and "+
-			"p99.\n", run.Rounds, run.Machine, run.Stolen, run.Commit)
+		fmt.Fprintf(b, "%d rounds, %s, %.1f s of CPU stolen, commit %s. Each cell has the CPU time of the API server in ms, "+
+			"how many times as much as with nothing this is, both the medians of the rounds; and the latency in ms, at p50 "+
+			"and p99.\n", run.Rounds, run.Machine, run.Stolen, run.Commit)
 		for len(kinds) > 0 {
 			first := setups[kinds[0]]
 			n := slices.IndexFunc(kinds, func(k string) bool { return !slices.Equal(setups[k], first) })
