@@ -132,7 +132,7 @@ bench-agent: ## Measure the node agent against a handler that answers a constant
 	@$(WITH_ASSETS) $(GO) run ./test/bench/agent $(ARGS)
 
 .PHONY: bench-admission
-bench-admission: ## Measure what admission costs the API server; ARGS="--rounds=60 --rules=1,50".
+bench-admission: ## Measure what admission costs the API server; ARGS="--rounds=30 --rules=1,50".
 	@$(WITH_ASSETS) $(GO) run ./test/bench/admission $(ARGS)
 
 .PHONY: run

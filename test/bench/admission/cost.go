@@ -19,7 +19,11 @@ import (
 // after a collection, whose cost is measured, and pays for as much of the next one as it has brought it nearer: by what
 // it has allocated, of what the heap may grow by.
 func (s *scene) cost(ctx context.Context, send func() error) (time.Duration, error) {
-	before, collecting, err := s.heap(ctx, true)
+	var before heap
+	collecting, err := s.cpu(func() (err error) {
+		before, err = s.heap(ctx, true)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -27,11 +31,8 @@ func (s *scene) cost(ctx context.Context, send func() error) (time.Duration, err
 	if err != nil {
 		return 0, err
 	}
-	after, reading, err := s.heap(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	return used + time.Duration(after.collectionsSince(before)*float64(collecting-reading)), nil
+	after, err := s.heap(ctx, false)
+	return used + time.Duration(after.collectionsSince(before)*float64(collecting)), err
 }
 
 // cpu returns the CPU time of the API server while something is done.
@@ -54,22 +55,18 @@ type heap struct {
 	collections float64 // since the start
 }
 
-// heap collects the garbage of the API server, if asked to, and returns the state of its heap and the CPU time for all
-// this. The API server serves Go's profiles, which end with this state.
-func (s *scene) heap(ctx context.Context, collect bool) (h heap, used time.Duration, err error) {
+// heap collects the garbage of the API server, if asked to, and returns the state of its heap. The API server serves
+// Go's profiles, which end with this state. To make one costs less than a hundredth of a collection.
+func (s *scene) heap(ctx context.Context, collect bool) (heap, error) {
 	get := s.cluster.Clientset.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("debug", "1")
 	if collect {
 		get = get.Param("gc", "1")
 	}
-	var profile []byte
-	if used, err = s.cpu(func() (err error) {
-		profile, err = get.Do(ctx).Raw()
-		return err
-	}); err != nil {
-		return heap{}, 0, err
+	profile, err := get.Do(ctx).Raw()
+	if err != nil {
+		return heap{}, err
 	}
-	h, err = parse(string(profile))
-	return h, used, err
+	return parse(string(profile))
 }
 
 // parse reads the lines at the end of a heap profile, such as "# NextGC = 4194304".

@@ -39,7 +39,7 @@ type options struct {
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.requests, "requests", 40, "`number` of requests of each kind, in each round and setup")
 	fs.IntVar(&o.clients, "clients", 4, "`number` of clients that send them")
-	fs.IntVar(&o.rounds, "rounds", 60, "`number` of rounds, of which the medians are told")
+	fs.IntVar(&o.rounds, "rounds", 100, "`number` of rounds, of which the medians are told")
 	fs.StringVar(&o.only, "only", "", "only kinds of requests whose name contains this `text`, such as heartbeat")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
 	o.rules = []int{1, 20, 50, 200}
