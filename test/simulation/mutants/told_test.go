@@ -56,6 +56,9 @@ func init() {
 		return nil
 	}
 	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted,`, "told"},
+		{"a rule that begins its dry-run counts the taint that it removes", `		present = shared
+`, `		present = shared || MUTANT
+`, "rehearsed"},
 		{"a guard goes on when its node has recovered", `	case !NodeControllerEvicts(in.Node):
 		return Hold{}`, `	case !MUTANT && !NodeControllerEvicts(in.Node):
 		return Hold{}`, "unguards"},
