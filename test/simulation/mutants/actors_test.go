@@ -14,7 +14,7 @@ func init() {
 		return corev1.ConditionFalse
 	}
 	return corev1.ConditionUnknown
-}`, "published"},
+}`, "published|taints"},
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
 		{"8: the place of a deleted node is free", `if !l.kept || !used {`,
@@ -64,7 +64,7 @@ func init() {
 `, `	if s.Domains = rule.Limit.Domains(s.Record.Domains, node.Labels); MUTANT && s.Claimed && s.Record.Domains == "" {
 		s.Domains = rule.Limit.Domains("", nil)
 	}
-`, "domains|room|places|limit|marked|status"},
+`, "domains|stays|room|places|limit|marked|status"},
 		{"records of a later version are not read", `	return readJSON(value)
 `, `	if MUTANT {
 		return Record{}, false
