@@ -90,6 +90,6 @@ func init() {
 		{"rules begin to publish on nodes that are being deleted", `if !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`,
 			`if !MUTANT && !p.Node.DeletionTimestamp.IsZero() && (d.Was.Record`, "published|left"},
 		{"first lists are of any age", `options.ResourceVersion == "0" {`, `options.ResourceVersion == "0" && !MUTANT {`,
-			"limit|published|starts|places|left|status"},
+			"limit|published|starts|places|left|status|taints"},
 	}...)
 }
