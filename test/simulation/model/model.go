@@ -320,7 +320,9 @@ func (m *Model) inService(n *node, r *rule) answer {
 		return unknown
 	}
 	since, ok := rh.inForce[r.Metadata.Generation]
-	if ok && n.Metadata.CreationTimestamp.Before(since) && len(rh.inForce) == 1 && !h.foreign[r.Spec.Taint.id()] {
+	free := n.claim(r.Metadata.UID) == "" && !n.has(r.Spec.Taint.id())
+	if ok && n.Metadata.CreationTimestamp.Before(since) && (free || len(rh.inForce) == 1 &&
+		!h.foreign[r.Spec.Taint.id()]) {
 		return yes
 	}
 	return unknown

@@ -42,25 +42,45 @@ func (g *generator) severalLimits() string {
 // queue lets nodes become unready one after the other under a rule with several limits, which no other actor touches.
 // Then there is room for some of them, while something else happens to the others.
 func (g *generator) queue() {
+	goes, limits, effect := g.IntN(4), g.severalLimits(), g.effect()
+	if goes <= asksAgain {
+		effect = taintOfQueue
+	}
+	switch goes {
+	case isLate:
+		limits = one(g, `[{"max":3},{"max":1,"withinSeconds":60}]`, `[{"max":"100%"},{"max":2,"withinSeconds":60}]`)
+	case isRefused, asksAgain:
+		limits = one(g, `[{"max":1}]`, `[{"max":1}]`, limits)
+	}
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "up", Replica: r})
 	}
 	g.add(Step{Do: "crd", Value: "ours"}, Step{Do: "evidence", Value: "allowed"},
 		Step{Do: "rule.create", Rule: MaxRules + 1, Value: `{"nodeSelector":{"matchExpressions":[{"key":"example.com/pool",` +
-			`"operator":"Exists"}]},` + g.effect() + `,"enforcementMode":"continuous",` +
-			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + g.severalLimits() + `}`})
+			`"operator":"Exists"}]},` + effect + `,"enforcementMode":"continuous",` +
+			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + limits + `}`})
+	later := g.nodes == 5 // the nodes are there when the rule is put in force
+	if later {
+		g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"dryRun":true}`})
+	}
 	for n := 1; n <= g.nodes; n++ {
 		g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "node.override", Node: n},
 			Step{Do: "node.cordon", Node: n, Value: "false"}, Step{Do: "node.rack", Node: n, Value: g.rack()},
 			Step{Do: "node.zone", Node: n, Value: g.zone()}, g.says(n, "A", "True"))
 	}
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
-	for _, n := range g.Perm(g.nodes) {
-		g.add(g.says(n+1, "A", "False"), Step{Do: "pass", N: one(g, 1, 3, 5)})
+	if later {
+		g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"dryRun":null}`}, Step{Do: "quiet"})
+	}
+	order := g.Perm(g.nodes)
+	for _, n := range order {
+		g.add(g.says(n+1, "A", "False"), Step{Do: "pass", N: one(g, 1, 3, 6)})
 		if g.IntN(3) > 0 {
 			g.add(Step{Do: "quiet"})
 		}
 	}
+	g.add(Step{Do: "quiet"})
+	g.turn(goes, order[0]+1, order[1]+1)
 	for range 4 + g.IntN(5) {
 		g.add(Step{Do: "quiet"})
 		g.proceed()
@@ -68,11 +88,52 @@ func (g *generator) queue() {
 	g.add(Step{Do: "quiet"})
 }
 
+const taintOfQueue = `"taint":{"key":"example.com/t5","effect":"NoSchedule"}`
+
 // effect is what a rule does to nodes: it holds them, publishes its verdict, or both.
 func (g *generator) effect() string {
-	const taint, publish = `"taint":{"key":"example.com/t5","effect":"NoSchedule"}`,
-		`"publish":{"conditionType":"example.com/M"}`
-	return one(g, taint, taint, taint+","+publish, publish)
+	const publish = `"publish":{"conditionType":"example.com/M"}`
+	return one(g, taintOfQueue, taintOfQueue, taintOfQueue+","+publish, publish)
+}
+
+// What may happen to the node that has waited for longest, when it is its turn.
+const (
+	isLate    = iota // its claim under a rate is lost, after the time in which it may be made
+	isRefused        // its claim is refused
+	asksAgain        // another waiting node is looked at before it
+)
+
+// turn lets there be room for the node that has waited for longest. In most stories, the first node is held then.
+func (g *generator) turn(goes, first, next int) {
+	brink := func() {
+		for r := range g.script.Replicas {
+			g.add(Step{Do: "brink", Replica: r, Of: "nodes"})
+		}
+	}
+	answer := func(fate string) {
+		for r := range g.script.Replicas {
+			g.add(Step{Do: "answer", Replica: r, Of: fate})
+		}
+	}
+	switch goes {
+	case isLate:
+		g.add(Step{Do: "pass", N: one(g, 91, 95)})
+		brink()
+		g.add(Step{Do: "pass", N: one(g, 35, 50)})
+		answer("lost on its way")
+		g.add(Step{Do: "quiet"}, Step{Do: "live", N: one(g, 61, 100)})
+	case isRefused:
+		g.add(Step{Do: "node.refuse", Node: next, Value: "true"}, g.says(first, "A", "True"), Step{Do: "live", N: 5},
+			Step{Do: "quiet"}, Step{Do: "node.refuse", Node: next})
+	case asksAgain:
+		g.add(g.says(first, "A", "True"))
+		brink()
+		for n := 1; n <= g.nodes; n++ {
+			g.add(g.says(n, "B", g.status()))
+		}
+		answer("answered")
+	}
+	g.add(Step{Do: "quiet"})
 }
 
 func (g *generator) zone() string { return one(g, "x", "y", "") }
