@@ -66,7 +66,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	}
 	s.Completed = Completed(rule, node)
 	s.Present = Find(node, rule.Taint) != nil
-	s.Shared = s.Present && s.Record.Taint == "" && ClaimedByAnother(rule, node)
+	s.Shared = s.Present && s.Record.Taint == "" && claimedByAnother(rule, node)
 	if _, inherited := rule.Inherited[node.Name]; inherited && s.Present && !ok &&
 		(!s.Shared || rule.Inert()) {
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))},
@@ -160,8 +160,8 @@ func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 	return now.Truncate(time.Second)
 }
 
-// ClaimedByAnother reports whether the record of another rule claims this rule's taint.
-func ClaimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
+// claimedByAnother reports whether the record of another rule claims this rule's taint.
+func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
 	own, _, _ := rule.RecordOn(node)
 	for key, value := range node.Annotations {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == own {
@@ -215,5 +215,5 @@ func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
 		return true
 	}
 	_, inherited := rule.Inherited[node.Name]
-	return inherited && Find(node, rule.Taint) != nil && !ClaimedByAnother(rule, node)
+	return inherited && Find(node, rule.Taint) != nil && !claimedByAnother(rule, node)
 }

@@ -170,13 +170,8 @@ func departed(in nodeview.Input, d Decision) Choice {
 // that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
 func dryRun(in nodeview.Input, d Decision) Choice {
 	would := decide(in, d).Granted
-	present, shared := in.State.Present, in.State.Shared
-	if present && in.State.Claimed { // the taint goes with the claim, unless another rule has one, too
-		shared = nodeview.ClaimedByAnother(in.Rule, in.Node)
-		present = shared
-	}
-	d.WouldClaim = would.Claim && !present
-	d.WouldRelease = !would.Claim && present && !shared
+	d.WouldClaim = would.Claim && !in.State.Present
+	d.WouldRelease = !would.Claim && in.State.Present && !in.State.Shared
 	d.State, d.Reason = v1alpha1.NodeStateExempt, ReasonDryRun
 	if would.State == v1alpha1.NodeStateReady {
 		d.State, d.Reason = would.State, would.Reason

@@ -237,6 +237,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.reportLeft(ctx, p, written)
 		r.reportFull(p, written, outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
+		p.rehearse(written)
 		return r.finish(ctx, p, written, outcome)
 	case gone(err):
 		r.vanished(p, p.node, outcome, failure{reason: failurePatch, message: err.Error()})
@@ -245,6 +246,17 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		return r.refused(ctx, p, outcome, err)
 	}
 	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
+}
+
+// rehearse requests another pass if a rule in dry-run has lost its taint by a write: what it would do without the taint
+// is not decided yet, and Relevant ignores the controller's own write.
+func (p *pass) rehearse(written *corev1.Node) {
+	for i := range p.decisions {
+		if d := &p.decisions[i]; d.Rule.Mode == ruleset.DryRun && d.Was.Present &&
+			nodeview.Find(written, d.Rule.Taint) == nil {
+			p.again(p.now)
+		}
+	}
 }
 
 // refused distinguishes a concurrent writer, after which the node is reconciled again, from a patch that can never

@@ -54,6 +54,19 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Ready: 1}))
 	})
 
+	It("counts among those that a dry-run would hold, once the dry-run has removed the taint", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		rule.Spec.DryRun = true
+		Expect(server.Client.Update(w.ctx, rule)).To(Succeed())
+		w.rules()
+		Expect(w.reconcile("a").RequeueAfter).To(BeNumerically(">", 0), "no other event follows")
+		Expect(w.held("a")).To(BeFalse())
+		w.reconcile("a")
+		Expect(w.material(rule).ToTaint).To(Equal(1))
+	})
+
 	It("keeps the taint that a record of an unknown rule names, if any account may have written that record", func() {
 		w.createNode(build.MakeNode("a").Taint("example.com/theirs", "", corev1.TaintEffectNoSchedule).
 			Annotation("nodegate.io/rule-unknown", `{"taint":"example.com/theirs=:NoSchedule"}`))

@@ -156,7 +156,7 @@ func leavings(was *rule, after Document, v *View) (out []string) {
 }
 
 // reached: while limits keep nodes from being held, the condition BudgetExhausted is True. It says which limit is
-// reached, and in which domain, and names the nodes.
+// reached, and in which domain, and names five of the nodes.
 func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *View) {
 	c := r.says("BudgetExhausted")
 	if len(open) == 0 {
@@ -165,11 +165,14 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *Vi
 		return
 	}
 	for _, n := range open {
+		if m.node(n.Metadata.UID).full { // it may be held without a record
+			continue
+		}
 		named := false
 		for i, l := range r.Spec.limits() {
 			named = named || l.full(n, r, claimed, all, in, v.Now) && l.named(i, n, r, c.Message)
 		}
-		m.check("reached", c.Status == "True" && named && strings.Contains(c.Message, n.Metadata.Name),
+		m.check("reached", c.Status == "True" && named && (len(open) > 5 || strings.Contains(c.Message, n.Metadata.Name)),
 			"the limits of rule %s leave no room for node %s, and its condition is %s: %s", r.Metadata.Name, n.Metadata.Name,
 			c.Status, c.Message)
 	}
@@ -192,13 +195,15 @@ func (l *limit) named(index int, n *node, r *rule, message string) bool {
 	return false
 }
 
-// rehearsed: a rule in dry-run names the nodes that it would taint, also after a reboot.
+// rehearsed: a rule in dry-run names the nodes that it would taint, also after a reboot. Which nodes are existing nodes
+// is decided when a process first sees the dry-run, so where that matters, only what it would not do is judged.
 func (m *Model) rehearsed(r *rule, v *View) {
 	if !r.Spec.DryRun || v.frozen(r) != "" || r.Spec.Taint.Key == "" || m.wrong() { // it was put in dry-run by some clock
 		return
 	}
 	as := *r
 	as.Spec.DryRun, as.Spec.Suspend = false, false
+	spares := r.Spec.limited() || r.Spec.ExistingNodes != "" && r.Spec.ExistingNodes != "All"
 	for n := range each[node](v.Nodes) {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
 			!m.node(n.Metadata.UID).under(r.Metadata.UID).passed.IsZero() {
@@ -206,7 +211,7 @@ func (m *Model) rehearsed(r *rule, v *View) {
 		}
 		named := slices.Contains(r.Status.DryRunResults.NodesToTaint, n.Metadata.Name)
 		switch want := m.wants(n, &as, v); {
-		case want == unknown, want == yes && n.has(r.Spec.Taint.id()):
+		case want == unknown, want == yes && (spares || n.has(r.Spec.Taint.id())):
 		default:
 			m.check("rehearsed", named == (want == yes), "rule %s, in dry-run, would taint node %s: %s, and its status says: "+
 				"%t", r.Metadata.Name, n.Metadata.Name, want, named)

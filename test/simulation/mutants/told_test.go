@@ -56,9 +56,8 @@ func init() {
 		return nil
 	}
 	r.Recorder.Eventf(pod, node, corev1.EventTypeWarning, reasonEvicted,`, "told"},
-		{"a rule that begins its dry-run counts the taint that it removes", `		present = shared
-`, `		present = shared || MUTANT
-`, "rehearsed"},
+		{"a node that has lost a dry-run's taint is not looked at again", `d.Rule.Mode == ruleset.DryRun && d.Was.Present &&`,
+			`!MUTANT && d.Rule.Mode == ruleset.DryRun && d.Was.Present &&`, "rehearsed"},
 		{"a guard goes on when its node has recovered", `	case !NodeControllerEvicts(in.Node):
 		return Hold{}`, `	case !MUTANT && !NodeControllerEvicts(in.Node):
 		return Hold{}`, "unguards"},
