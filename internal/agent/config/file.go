@@ -117,8 +117,7 @@ func Decode(raw []byte) (*File, error) {
 		return nil, fmt.Errorf("reading the configuration: %w", err)
 	}
 	for _, field := range unknown {
-		var at kjson.FieldError
-		if errors.As(field, &at) {
+		if at, ok := errors.AsType[kjson.FieldError](field); ok {
 			f.unknown = append(f.unknown, at.FieldPath())
 		}
 	}

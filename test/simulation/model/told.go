@@ -188,7 +188,7 @@ func (l *limit) named(index int, n *node, r *rule, message string) bool {
 		if !ok {
 			continue
 		}
-		_, domain, _ := strings.Cut(string(n.labelled().of(l.Per)), "=")
+		_, domain, _ := strings.Cut(n.labelled().of(l.Per), "=")
 		return (l.Per == "" || strings.Contains(text, fmt.Sprintf("%q", domain))) &&
 			(l.WithinSeconds == 0 || strings.Contains(text, "next node at 20"))
 	}

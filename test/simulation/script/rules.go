@@ -90,11 +90,7 @@ func (g *generator) spec(rule int) string {
 	}
 	spec["conditions"] = []any{condition}
 	if g.limiter.IntN(5) == 0 {
-		second := map[any]string{"example.com/A": "example.com/B"}[condition["type"]]
-		spec["conditions"] = []any{condition, object{"type": cmp.Or(second, "example.com/A"), "requiredStatus": "True"}}
-		if !bootstrap && g.limiter.IntN(4) == 0 {
-			spec["conditionPolicy"] = "anyOf"
-		}
+		g.another(spec, condition, bootstrap)
 	}
 	if g.IntN(3) == 0 {
 		spec["requirements"] = []any{g.requirement()}
@@ -123,6 +119,16 @@ func (g *generator) spec(rule int) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// another gives a rule another condition.
+func (g *generator) another(spec, condition map[string]any, bootstrap bool) {
+	second := map[any]string{"example.com/A": "example.com/B"}[condition["type"]]
+	spec["conditions"] = []any{condition,
+		map[string]any{"type": cmp.Or(second, "example.com/A"), "requiredStatus": "True"}}
+	if !bootstrap && g.limiter.IntN(4) == 0 {
+		spec["conditionPolicy"] = "anyOf"
+	}
 }
 
 // limits are a limit of all nodes, and of those of each rack.

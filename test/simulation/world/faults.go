@@ -87,11 +87,15 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 	if write.Kind == api.Nodes && (fate != replica.Through || failed) {
 		w.Model.Stumbled(write.Name)
 	}
-	if fate == replica.Late || fate == replica.Through || tries > 0 && moved == 0 ||
-		fate == replica.Twice && moved == 1 && !failed {
-		return // as without the fault
+	if !asWithout(fate, tries, moved, failed) {
+		w.met(string(fate), string(write.Kind), write.Verb == "patch")
 	}
-	w.met(string(fate), string(write.Kind), write.Verb == "patch")
+}
+
+// asWithout reports whether a write of some tries, of which some changed the object, went as without its fault.
+func asWithout(fate replica.Fate, tries, moved int, failed bool) bool {
+	return fate == replica.Late || fate == replica.Through || tries > 0 && moved == 0 ||
+		fate == replica.Twice && moved == 1 && !failed
 }
 
 // brink lets a replica do everything but some writes, which are under way then: those of marks or of published
