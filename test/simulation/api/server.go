@@ -205,7 +205,7 @@ type Request struct {
 	Patch           types.PatchType
 	Body            []byte
 	Object          metav1.Object // in place of a body; it is the server's from then on
-	UID             types.UID     // a delete's precondition
+	UID             types.UID     // a delete's precondition; of a new rule, that of the rule that it continues
 	Version         string        // another one
 	Grace           *int64        // a delete's
 }
@@ -327,7 +327,9 @@ func (s *Server) create(r *Request) (*Object, error) {
 		return nil, apierrors.NewAlreadyExists(r.Kind.Resource(), obj.GetName())
 	}
 	s.uids++
-	obj.SetUID(uid(s.uids))
+	if obj.SetUID(uid(s.uids)); r.UID != "" {
+		obj.SetUID(next(r.UID))
+	}
 	obj.SetCreationTimestamp(metav1.NewTime(s.Now().UTC().Truncate(time.Second)))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)

@@ -81,7 +81,8 @@ func (l *list) all() iter.Seq[*rule] {
 				if err != nil {
 					panic(err)
 				}
-				r.Metadata.UID, r.Status.InForce.Since, r.Metadata.Name = words[0], since, words[2]
+				r.Metadata.UID, r.Metadata.own, r.Metadata.Name = First(words[0]), words[0], words[2]
+				r.Status.InForce.Since = since
 				r.Spec.Taint = taint{Key: words[3], Value: words[4], Effect: words[5]}
 				r.Spec.NodeSelector.MatchExpressions = group.Selector
 				if !yield(r) {
@@ -98,21 +99,21 @@ func (m *Model) Listed(of Document, v *View) {
 	if v.Foreign { // then it stays as it was
 		return
 	}
-	in, frozen, there := map[string]taint{}, []string(nil), map[string]bool{}
+	in, frozen, there := map[string]taint{}, []string(nil), map[string]bool{} // by their own UIDs
 	if of != nil {
 		for r := range read[list](of).all() {
-			in[r.Metadata.UID] = r.Spec.Taint
+			in[r.Metadata.own] = r.Spec.Taint
 		}
 		frozen = read[list](of).Frozen
 	}
 	for r := range each[rule](v.Rules) {
-		t, listed := in[r.Metadata.UID]
-		there[r.Metadata.UID] = true
+		t, listed := in[r.Metadata.own]
+		there[r.Metadata.own] = true
 		must := r.Spec.Taint.Key != "" && r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() &&
 			r.Spec.NodeAdmission != "None" && v.frozen(r) == "" && !r.notInForce() // as in a deadlock
 		m.check("listed", listed == must && (!must || t == r.Spec.Taint), "rule %s is listed for admission: %t, %v",
 			r.Metadata.Name, listed, t)
-		inForce, is := v.frozen(r) == "" && !r.notInForce(), slices.Contains(frozen, r.Metadata.UID)
+		inForce, is := v.frozen(r) == "" && !r.notInForce(), slices.Contains(frozen, r.Metadata.own)
 		m.check("listed", (!is || !inForce) && (is || r.Metadata.DeletionTimestamp != nil || !r.invalid()),
 			"rule %s is listed as frozen: %t", r.Metadata.Name, is)
 	}
@@ -131,7 +132,7 @@ func (m *Model) Joins(name string, created bool) {
 func (m *Model) adds(r *Request, before, sent, stored *node) {
 	bare := func(n *node) node {
 		other := *n
-		other.Spec.Taints, other.Metadata.Annotations, other.records = nil, nil, nil
+		other.Spec.Taints, other.Metadata.Annotations, other.records, other.keys = nil, nil, nil, nil
 		return other
 	}
 	name := sent.Metadata.Name

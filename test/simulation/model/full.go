@@ -18,7 +18,7 @@ func (m *Model) Filled(d Document) {
 // Tampered notes that an administrator has tried to change what the operator keeps on a node. Records cannot be changed
 // where the record guard is installed. What the node is under the rules is open from then on.
 func (m *Model) Tampered(before, after Document, key string, unguarded bool) {
-	was, is := read[node](before), read[node](after)
+	was, is, key := read[node](before), read[node](after), firstKey(key)
 	if is == nil || was.Metadata.Annotations[key] == is.Metadata.Annotations[key] {
 		return
 	}
@@ -48,7 +48,7 @@ func (m *Model) Forged(d Document, brought map[string]string, unguarded bool) {
 		return
 	}
 	for key := range sorted(brought) {
-		m.check("overruled", n.record(strings.TrimPrefix(key, recordPrefix)).Released.IsZero(),
+		m.check("overruled", n.record(First(strings.TrimPrefix(key, recordPrefix))).Released.IsZero(),
 			"the record %s that node %s brought says that it was released", key, n.Metadata.Name)
 	}
 }

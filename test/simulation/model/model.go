@@ -57,7 +57,7 @@ type View struct {
 // Predicates are all predicates. One that is never decisive in many stories is not tested.
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "bounded", "closed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
-	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "opened", "ours", "overruled",
+	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "moved", "opened", "ours", "overruled",
 	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "returned", "room", "roomless", "single",
 	"spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards", "value",
 	"watched", "windows"}

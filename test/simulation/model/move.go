@@ -49,6 +49,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.swept(was, is, v)
 	m.keeps(was, is, v)
 	for r := range each[rule](v.Rules) {
+		m.moves(was, is, r)
 		m.frozen(was, is, r, v)
 		if !h.full { // its records may not change
 			m.stands(was, is, r, v)
@@ -233,7 +234,7 @@ func (m *Model) ours(was, is, shown *node, v *View) {
 	bare := func(n *node) node {
 		other := *n
 		other.Spec.Taints, other.Metadata.Annotations, other.Status.Conditions = nil, nil, nil
-		other.records, other.labels = nil, ""
+		other.records, other.labels, other.keys = nil, "", nil
 		return other
 	}
 	m.check("ours", reflect.DeepEqual(bare(was), bare(is)),

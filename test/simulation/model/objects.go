@@ -28,6 +28,8 @@ type metadata struct {
 	Annotations       map[string]string
 	CreationTimestamp time.Time
 	DeletionTimestamp *time.Time
+
+	own string // its own UID, of a rule
 }
 
 type taint struct{ Key, Value, Effect string }
@@ -61,6 +63,7 @@ type node struct {
 	}
 	records map[string]record // by rule, as far as they were read
 	labels  domains           // if they were read
+	keys    []string          // of records and markers, as they are on the node
 }
 
 type pod struct {
@@ -449,6 +452,9 @@ func read[T any](d Document) *T {
 	return d.Memo("model", func() any {
 		out := new(T)
 		d.Into(out)
+		if of, ok := any(out).(interface{ continues() }); ok {
+			of.continues()
+		}
 		return out
 	}).(*T)
 }

@@ -86,6 +86,7 @@ func (m *Model) restNode(n *node, v *View) {
 		m.restFull(n, v)
 		return
 	}
+	m.moved(n, v)
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {

@@ -18,7 +18,7 @@ func init() {
 			`if r.lookAgain != nil && !r.unread.Load() && changed &&`,
 			`if r.lookAgain != nil && !r.unread.Load() && changed && !MUTANT &&`, "theirs|frozen"},
 		{"an edit of another controller's rule is not read", `have.generation == rule.Generation &&`,
-			`(MUTANT || have.generation == rule.Generation) &&`, "theirs|frozen|blamed|listed"},
+			`(MUTANT || have.generation == rule.Generation) &&`, "theirs|frozen|blamed|listed|status"},
 		{"another controller's rules in dry-run manage their taints", `corev1.TaintEffect(effect)}, key != "" && !dryRun`,
 			`corev1.TaintEffect(effect)}, key != "" && (MUTANT || !dryRun)`, "listed|status"},
 	}...)

@@ -100,6 +100,8 @@ type World struct {
 	Leases func(takes time.Duration) []coordinationv1.Lease
 	// Others is the API of another controller; nil where there is none.
 	Others *Others
+	// Moving is whether the rules are moved to another API group: no process starts.
+	Moving bool
 	// holder is the process that took the lease of the operator last.
 	holder int
 }
@@ -154,9 +156,9 @@ func (r *Replica) StartBehind(versions int) {
 	r.Start()
 }
 
-// Start starts the process. It ends at once where rules are not served.
+// Start starts the process. It ends at once where rules are not served, or are being moved.
 func (r *Replica) Start() {
-	if !r.server.Serves() {
+	if !r.server.Serves() || r.World.Moving {
 		return
 	}
 	r.Up, r.started = true, r.World.Now()

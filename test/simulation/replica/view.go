@@ -67,7 +67,7 @@ func (e *ears) changes(n notice) bool {
 // rule notes a version of a rule that the process was told of.
 func (e *ears) rule(o *api.Object) {
 	rule := typed(o).(*v1alpha1.NodeReadinessRule)
-	uid, before := string(rule.UID), e.seen[rule.UID]
+	uid, before := model.First(string(rule.UID)), e.seen[rule.UID]
 	if before != nil && before.Generation != rule.Generation {
 		e.edited[uid] = true
 	} else if before != nil && !equality.Semantic.DeepEqual(before.Spec, rule.Spec) {

@@ -74,6 +74,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.queues(seed)
 	g.clocks(seed)
 	g.beside(seed)
+	g.group(seed)
 	return g.script
 }
 

@@ -86,7 +86,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.setClock(r, time.Duration(s.N)*time.Second)
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
-	case "kill", "down", "up", "handover", "unread", "slow", "upgrade":
+	case "kill", "down", "up", "handover", "unread", "slow", "upgrade", "group":
 		w.doProcess(r, s)
 	case "crd":
 		w.serve(s.Value, s.N > 0)
@@ -100,7 +100,8 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	}
 }
 
-// doProcess ends or starts the process of a replica, makes it the leader, or lets its reads past the cache fail.
+// doProcess ends or starts the process of a replica, makes it the leader, or lets its reads past the cache fail. Or it
+// does what is done while no process runs.
 func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 	switch s.Do {
 	case "kill":
@@ -124,6 +125,8 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 		}
 	case "upgrade":
 		w.upgrade(s.Of)
+	case "group.copy", "group.handover":
+		w.doGroup(s)
 	case "slow":
 		r.Slow = time.Duration(s.N) * time.Second
 	}

@@ -105,7 +105,7 @@ func (w *World) evidence() map[string][]model.Document {
 func (w *World) observe(do string) {
 	group, _, _ := strings.Cut(do, ".")
 	switch group {
-	case "node", "claim", "pod", "daemon", "rule", "pass", "crd", "evidence", "quiet", "others":
+	case "node", "claim", "pod", "daemon", "rule", "pass", "crd", "evidence", "quiet", "others", "group":
 	default:
 		return
 	}

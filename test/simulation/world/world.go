@@ -48,6 +48,8 @@ type World struct {
 
 	definitions Definitions
 	script      *script.Script
+	around      *replica.World
+	successors  []string // while the rules move to another API group: UIDs, each with that of the next rule
 	server      *api.Server
 	now         time.Time
 	wrote       time.Time
@@ -104,6 +106,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 		Watches:  func(k api.Kind, in, labels string) { w.Model.Watches(string(k), in, labels) },
 		Met:      func(fault, kind string) { w.met(fault, kind, false) },
 		Webhooks: s.Webhooks, Policy: s.Policy, Unguarded: s.Unguarded, Endpoints: s.Endpoints, Leases: w.leases}
+	w.around = around
 	if s.Beside {
 		w.others = &replica.Others{Assumed: w.Model.Assumed}
 		around.Others = w.others
@@ -171,6 +174,7 @@ func (w *World) rest() {
 		r.Unread, r.Reads = 0, replica.Readable
 	}
 	w.serve("ours", false)
+	w.doGroup(&script.Step{Do: "group.handover"})
 	w.recover()
 	w.wrote = w.now
 	beat := w.now
