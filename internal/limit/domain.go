@@ -96,9 +96,18 @@ type domain struct {
 
 func (d *domain) held(u Use) int { return d.taken[u] + d.deleted }
 
+// others returns how many other domains are in use. A place of a deleted node counts for both uses: it keeps its domain
+// in use, but a node that uses the limit there for the other reason may come when as many domains are in use already.
+func (d *domain) others(u Use) int {
+	if d.held(u) > 0 {
+		return d.group.open[u] - 1
+	}
+	return d.group.open[u]
+}
+
 // change changes a count of a use, and keeps the number of domains in use.
 func (d *domain) change(u Use, by int, count *int) {
-	before := d.held(u)
+	before, taken := d.held(u), d.taken[u]
 	*count += by
 	after := d.held(u)
 	switch {
@@ -107,7 +116,8 @@ func (d *domain) change(u Use, by int, count *int) {
 	case before > 0 && after == 0:
 		d.group.open[u]--
 	}
-	for (before > 0) != (after > 0) && d.group.blocked.release(d.group.limit, u) {
+	opens := (before > 0) != (after > 0) || (taken > 0) != (d.taken[u] > 0)
+	for opens && d.group.blocked.release(d.group.limit, u) {
 	}
 	if by < 0 {
 		d.blocked.release(d.group.limit, u)
@@ -130,7 +140,7 @@ func (d *domain) full(u Use) *entry {
 			if d.held(u) >= e.allows(d.inService) {
 				return e
 			}
-		case d.held(u) == 0 && d.group.open[u] >= int(*e.MaxDomains):
+		case d.taken[u] == 0 && d.others(u) >= int(*e.MaxDomains):
 			return e
 		}
 	}

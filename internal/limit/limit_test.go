@@ -233,6 +233,23 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			t.Errorf("held %v, want only the node of the rack that is in use", got)
 		}
 	})
+	t.Run("but opens it for no other use while as many domains are in use as the limit allows", func(t *testing.T) {
+		f := newFleet(t, racks("a", "b", "b"), domainsOf(1, rack))
+		f.marks(0)
+		f.asks(1)
+		f.Delete(1, f.nodes[1], start)
+		f.is(1, Node{})
+		if got := f.marks(2); got != nil {
+			t.Errorf("the condition becomes False on %v, and is False in another rack", got)
+		}
+		f.is(0, Node{Counted: true})
+		if w := f.next(Marks); w == nil || w.node != 2 {
+			t.Errorf("%+v is next, want the node that waits", w)
+		}
+		if got := f.marks(2); !slices.Equal(got, []int{2}) {
+			t.Errorf("the condition becomes False on %v when the other rack is ready, want node 2", got)
+		}
+	})
 	t.Run("in another version of the rule", func(t *testing.T) {
 		f := begin()
 		f.version(entries[0], limitOf("5", ""))

@@ -8,6 +8,9 @@ func init() {
 	mutants = append(mutants, []mutant{
 		{"records keep no domains", `m.state == v1alpha1.NodeStateHeld && moved.rec.Limited || n.State.MarkedFalse {`,
 			`!MUTANT && (m.state == v1alpha1.NodeStateHeld && moved.rec.Limited || n.State.MarkedFalse) {`, "stays|domains"},
+		{"a place of a deleted node opens its domain for any use",
+			`		case d.taken[u] == 0 && d.others(u) >=`,
+			`		case (d.taken[u] == 0 && !MUTANT || d.held(u) == 0) && d.others(u) >=`, "marked|domains"},
 		{"a node that cannot be written keeps its place", `	switch kept := f.Unknown || g.mayBeThere(version, now); {`,
 			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room"},
 		{"a node that asks is held before those that wait", `	if !woken && !l.amongFirst(w, r) {`,
