@@ -4,7 +4,6 @@
 package script
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 )
@@ -27,6 +26,7 @@ type generator struct {
 	between      []int // where the steps of one actor end
 	script       *Script
 	limiter      *generator // chooses what is about limits, so that the rest of each story stays as it was
+	last         bool       // its steps come last
 }
 
 // weighted is an actor with how often it acts.
@@ -63,7 +63,8 @@ func Generate(seed uint64, steps int) *Script {
 			g.add(Step{Do: "rule.create", Rule: r, Value: g.spec(r)})
 		}
 	}
-	for len(g.script.Steps) < steps {
+	scenes := g.scenes(seed)
+	for len(g.script.Steps) < max(steps/2, steps-len(scenes.script.Steps)) {
 		g.between = append(g.between, len(g.script.Steps))
 		g.draw()
 	}
@@ -72,6 +73,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.rare(seed)
 	g.endpoints(seed)
 	g.queues(seed)
+	g.insert(scenes)
 	g.clocks(seed)
 	g.beside(seed)
 	g.group(seed)
@@ -208,132 +210,6 @@ func (g *generator) reporters() {
 
 func (g *generator) time() { g.add(Step{Do: "pass", N: one(g, 1, 1, 5, 12, 30, 61, 130, 700)}) }
 
-// reboots are those of one node, or of nodes in service while no replica runs: their pods start before kubelet reports
-// Ready, and some of what was reported is lost.
-func (g *generator) reboots() {
-	if g.IntN(3) > 0 {
-		g.add(Step{Do: "node.reboot", Node: g.node()})
-		return
-	}
-	r := g.rule()
-	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: one(g, `{"rearmOn":["Reboot"],"suspend":null,"dryRun":null}`,
-			`{"rearmOn":["Reboot"],"suspend":null,"dryRun":null,"conditions":null,"requirements":[{"name":"pods","pods":`+
-				`{"namespace":"apps","selector":{"matchLabels":{"app":"x"}}}}]}`)})
-	}
-	nodes := make([]int, 1+g.IntN(g.nodes))
-	for i := range nodes {
-		nodes[i] = g.node()
-		g.add(Step{Do: "pod.create", Node: nodes[i], Pod: 1, Value: "x"},
-			Step{Do: "pod.ready", Node: nodes[i], Pod: 1, Value: "true"},
-			Step{Do: "node.report", Node: nodes[i], Of: "A", Value: "True"})
-	}
-	g.add(Step{Do: "calm"}, Step{Do: "pass", N: 12}, Step{Do: "calm"})
-	if g.IntN(6) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "calm"})
-	}
-	for r := range g.script.Replicas {
-		g.add(Step{Do: "down", Replica: r})
-	}
-	for _, n := range nodes {
-		g.add(Step{Do: "node.reboot", Node: n}, Step{Do: "pod.ready", Node: n, Pod: 1, Value: "true"},
-			Step{Do: "pass", N: one(g, 1, 5, 30)}, Step{Do: "node.beat", Node: n})
-	}
-	g.add(Step{Do: "node.report", Node: nodes[0], Of: "A", Value: g.status()}, Step{Do: "up", Replica: g.replica()})
-	if g.IntN(2) == 0 {
-		g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 130}, Step{Do: "node.beat", Node: nodes[0]}, Step{Do: "quiet"},
-			Step{Do: "pass", N: 30}, Step{Do: "quiet"})
-	}
-}
-
-// outages cut links of nodes; the node controller evicts their pods, of which a policy protects some. Some guards end
-// because the rule is deleted, or is no longer about the node.
-func (g *generator) outages() {
-	n, r := g.node(), g.rule()
-	if g.IntN(4) > 0 {
-		g.add(Step{Do: one(g, "node.lost", "node.lost", "node.back"), Node: n})
-		return
-	}
-	g.add(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "protected")},
-		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"})
-	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: one(g, `{"evictionGuard":{"maxHoldSeconds":600},"suspend":null}`,
-			`{"evictionGuard":{"maxHoldSeconds":600},"suspend":null,"dryRun":null,"requirements":null,`+
-				`"conditions":[{"type":"Ready","requiredStatus":"True"}]}`)},
-			Step{Do: "node.report", Node: n, Of: "A", Value: "False"})
-	}
-	g.add(Step{Do: "calm"}, Step{Do: "node.lost", Node: n}, Step{Do: "calm"})
-	if g.IntN(2) == 0 { // the pods that tolerate that for a while are evicted
-		g.add(Step{Do: "pass", N: one(g, 15, 35, 61)}, Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 15, 35, 700)},
-			Step{Do: "quiet"})
-	}
-	if g.IntN(2) == 0 {
-		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
-			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}, Step{Do: "node.label", Node: n, Value: "c"}))
-	}
-}
-
-// guards cut the link of a node in service, so that the node controller is denied the eviction of its pods. The link
-// comes back, or the guard ends.
-func (g *generator) guards() {
-	n, r := g.node(), g.rule()
-	g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"evictionGuard":{"maxHoldSeconds":%d},"suspend":null,`+
-		`"dryRun":null,"requirements":null,"conditions":[{"type":"Ready","requiredStatus":"True"}],"conditionPolicy":null,`+
-		`"nodeSelector":{"matchLabels":null,"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]},`+
-		`"enforcementMode":%q}`, one(g, 60, 600, 600), one(g, "continuous", "continuous", "bootstrap-only"))},
-		Step{Do: "node.back", Node: n}, Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", Of: one(g, "", "", "protected")},
-		Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"},
-		Step{Do: "node.lost", Node: n}, Step{Do: one(g, "calm", "quiet", "begin"), Replica: g.replica()},
-		Step{Do: "pass", N: 35}, Step{Do: "quiet"})
-	for range g.IntN(3) {
-		g.add(Step{Do: "pass", N: one(g, 12, 35, 700)}, Step{Do: "quiet"})
-	}
-	switch g.IntN(6) {
-	case 0, 1: // the rule guards the node no longer
-		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
-			Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}), Step{Do: "quiet"}, Step{Do: "pass", N: 12},
-			Step{Do: "quiet"})
-	case 2: // the guard ends while the rule is suspended
-		g.add(Step{Do: "rule.edit", Rule: r, Value: `{"suspend":true}`}, Step{Do: "quiet"}, Step{Do: "pass", N: 700},
-			Step{Do: "quiet"}, Step{Do: "rule.edit", Rule: r, Value: `{"suspend":null}`}, Step{Do: "quiet"})
-	}
-	if g.IntN(3) == 0 { // a person deletes what the guard keeps
-		g.add(Step{Do: "pod.delete", Node: n, Pod: 1 + g.IntN(2)})
-	}
-	if g.IntN(2) == 0 {
-		g.add(Step{Do: "node.back", Node: n}, Step{Do: "pass", N: one(g, 1, 12)}, Step{Do: "quiet"})
-	}
-}
-
-// crowds are nodes that become unready one after the other, so that some of them wait for the limit.
-func (g *generator) crowds() {
-	r := g.rule()
-	if g.IntN(2) == 0 {
-		g.add(Step{Do: "rule.edit", Rule: r, Value: g.limiter.crowdLimit(1) + `"suspend":null,"dryRun":null,` +
-			`"requirements":null,"existingNodes":null,"conditions":[{"type":"example.com/A","requiredStatus":"True"}]}`})
-	}
-	for n := range g.nodes {
-		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"})
-	}
-	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
-	nodes := g.Perm(g.nodes)
-	if g.IntN(3) == 0 {
-		g.add(one(g, Step{Do: "node.cordon", Node: nodes[0] + 1, Value: "true"},
-			Step{Do: "node.override", Node: nodes[0] + 1, Value: "Hold"}))
-	}
-	for _, n := range nodes {
-		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "False"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
-			Step{Do: "quiet"})
-		if g.limiter.IntN(6) == 0 {
-			g.add(Step{Do: "node.rack", Node: g.limiter.node(), Value: g.limiter.rack()})
-		}
-	}
-	for _, n := range nodes[:1+g.IntN(g.nodes)] {
-		g.add(Step{Do: "node.report", Node: n + 1, Of: "A", Value: "True"}, Step{Do: "pass", N: one(g, 1, 5, 12)},
-			Step{Do: "quiet"})
-	}
-}
-
 // intruders try what only the operator, or an administrator, may do.
 func (g *generator) intruders() {
 	switch n := g.node(); g.IntN(4) {
@@ -349,72 +225,6 @@ func (g *generator) intruders() {
 		g.add(Step{Do: "node.release", Node: n, Of: one(g, "kubelet", "cni"), N: g.IntN(2),
 			Value: one(g, "nodegate.io/override", "readiness.k8s.io/bootstrap-completed-r1")})
 	}
-}
-
-// replacements hands nodes over that do not become ready, and lets a remediator act on that.
-func (g *generator) replacements() {
-	r := g.rule()
-	switch n := g.node(); g.IntN(8) {
-	case 0:
-		g.add(Step{Do: "node.role", Node: n})
-	case 1:
-		g.add(Step{Do: "node.maintain", Node: n, Value: one(g, "true", "")})
-	case 2:
-		g.add(Step{Do: "rule.edit", Rule: r, Value: fmt.Sprintf(`{"timeout":{"seconds":60,"action":"Replace","replace":%s}}`,
-			g.replace(r, true))})
-		if g.IntN(2) == 0 { // a node that is handed over may stay
-			g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 61}, Step{Do: "quiet"}, Step{Do: "pass", N: 31}, Step{Do: "quiet"},
-				one(g, Step{Do: "node.role", Node: n}, Step{Do: "node.maintain", Node: n, Value: "true"},
-					Step{Do: "node.override", Node: n, Value: one(g, "Release", "Hold")}))
-		}
-	case 3:
-		g.add(Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2})
-	case 4, 5:
-		for n := 1; n <= g.nodes; n++ {
-			g.add(Step{Do: "node.replace", Node: n, Value: g.pool()})
-		}
-	default:
-		g.add(Step{Do: "pass", N: one(g, 61, 61, 700, 3600)}, Step{Do: "calm"})
-	}
-}
-
-// register lets a node register, which Karpenter may have launched.
-func (g *generator) register(n int) {
-	s := Step{Do: "node.create", Node: n, Value: g.pool()}
-	if g.karpenter && g.IntN(5) > 0 {
-		s.Do, s.Of, s.N = "claim.launch", one(g, "", "", "", "unnamed", "ownerless", "forged"), g.node()
-	}
-	g.add(s)
-}
-
-// claims are what Karpenter and administrators do to NodeClaims, also while a rule hands the node over.
-func (g *generator) claims() {
-	switch n := g.node(); g.IntN(6) {
-	case 0:
-		g.add(Step{Do: "claim.delete", Node: n})
-	case 1, 2:
-		g.add(Step{Do: "claim.update", Node: n})
-	case 3, 4:
-		for n := 1; n <= g.nodes; n++ {
-			g.add(Step{Do: "claim.finish", Node: n, Value: g.pool()})
-		}
-	default:
-		g.add(Step{Do: "node.delete", Node: n}, Step{Do: "claim.delete", Node: n},
-			Step{Do: "claim.finish", Node: n, Value: g.pool()})
-	}
-}
-
-// replace says how a rule hands nodes over. An edit removes what another way needs.
-func (g *generator) replace(rule int, edit bool) string {
-	way, other := fmt.Sprintf(`"annotation":{"key":"example.com/replace-r%d"%s}%s`, rule,
-		one(g, "", "", `,"value":"now"`), one(g, "", `,"method":"Annotation"`)), `,"method":null`
-	if g.karpenter && g.IntN(4) > 0 {
-		way, other = `"method":"NodeClaim"`, `,"annotation":null`
-	}
-	if !edit {
-		other = ""
-	}
-	return fmt.Sprintf(`{"maxPerHour":%d,%s%s}`, one(g, 1, 1, 2, 20), way, other)
 }
 
 func (g *generator) membership() {

@@ -6,7 +6,6 @@ package script
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 )
 
 // rackLimit and zoneLimit are limits by the two labels that nodes of stories have.
@@ -24,8 +23,7 @@ func (g *generator) queues(seed uint64) {
 		return
 	}
 	own.queue()
-	at := g.between[own.IntN(len(g.between))]
-	g.script.Steps = slices.Insert(g.script.Steps, at, own.script.Steps...)
+	g.insert(own)
 }
 
 // severalLimits are limits of all nodes, by domains and by rates.

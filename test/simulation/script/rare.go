@@ -19,8 +19,9 @@ func (g *generator) rare(seed uint64) {
 	default:
 		return
 	case 0: // at the end, where nothing else happens to the nodes
+		own.last = true
 		own.overdue(own.node(), own.rule())
-		g.add(own.script.Steps...)
+		g.insert(own)
 		return
 	case 1, 2, 3, 4, 5, 6, 7:
 	}
@@ -30,8 +31,15 @@ func (g *generator) rare(seed uint64) {
 	g.insert(own)
 }
 
-// insert puts the steps of another generator between those of two actors.
+// insert puts the steps of another generator between those of two actors, or at the end.
 func (g *generator) insert(own *generator) {
+	switch {
+	case len(own.script.Steps) == 0:
+		return
+	case own.last:
+		g.add(own.script.Steps...)
+		return
+	}
 	at := g.between[own.IntN(len(g.between))]
 	g.script.Steps = slices.Insert(g.script.Steps, at, own.script.Steps...)
 	g.between = slices.DeleteFunc(g.between, func(other int) bool { return other > at })
