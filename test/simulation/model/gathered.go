@@ -170,13 +170,13 @@ func (p *pod) of(d *daemonSet) bool {
 }
 
 // daemonPod says whether a pod of a DaemonSet counts as ready on its node.
-func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, now time.Time) answer {
-	h, is := m.node(n.Metadata.UID), p.readyFor(least, now)
+func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, v *View) answer {
+	h, is := m.node(n.Metadata.UID), p.readyFor(least, v.Now, m.skewed(n) || m.wrong())
 	switch {
 	case is != no && p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown
 	case is == yes && r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
-		return m.sinceBoot(n, r, p, now)
+		return m.sinceBoot(n, r, p, v)
 	}
 	return is
 }
@@ -188,7 +188,7 @@ func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet,
 	best, replaced := no, true
 	for _, doc := range v.Evidence["pods:apps/"] {
 		if p := read[pod](doc); p.Spec.NodeName == n.Metadata.Name && p.Metadata.DeletionTimestamp == nil && p.of(d) {
-			best = max(best, m.daemonPod(n, r, p, least, v.Now))
+			best = max(best, m.daemonPod(n, r, p, least, v))
 			replaced = replaced && !p.Metadata.CreationTimestamp.Before(rec.Released)
 		}
 	}

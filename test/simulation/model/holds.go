@@ -247,7 +247,7 @@ func (m *Model) assumed(n *node, r *rule, satisfied bool) answer {
 func (m *Model) pods(n *node, r *rule, p *podsRequirement, v *View) answer {
 	answers, least := map[answer]int{}, max(1, p.MinReady)
 	for _, d := range v.Evidence[p.watch().String()] {
-		answers[m.pod(n, r, p, read[pod](d), v.Now)]++
+		answers[m.pod(n, r, p, read[pod](d), v)]++
 	}
 	switch {
 	case answers[yes] >= least:
@@ -259,12 +259,12 @@ func (m *Model) pods(n *node, r *rule, p *podsRequirement, v *View) answer {
 }
 
 // pod says whether a pod counts.
-func (m *Model) pod(n *node, r *rule, q *podsRequirement, p *pod, now time.Time) answer {
+func (m *Model) pod(n *node, r *rule, q *podsRequirement, p *pod, v *View) answer {
 	if p.Spec.NodeName != n.Metadata.Name || p.Metadata.DeletionTimestamp != nil ||
 		q.OwnerDaemonSet != "" && !p.ownedBy(q.OwnerDaemonSet) {
 		return no
 	}
-	ready := q.ready(p, now)
+	ready := q.ready(p, v.Now, m.skewed(n) || m.wrong())
 	if ready == no {
 		return no
 	}
@@ -273,13 +273,13 @@ func (m *Model) pod(n *node, r *rule, q *podsRequirement, p *pod, now time.Time)
 	case ready == unknown, p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown
 	case r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened:
-		return m.sinceBoot(n, r, p, now)
+		return m.sinceBoot(n, r, p, v)
 	}
 	return yes
 }
 
-// ready says whether a pod is ready, by its condition, its annotation, or either.
-func (p *podsRequirement) ready(of *pod, now time.Time) answer {
+// ready says whether a pod is ready, by its condition, its annotation, or either. skewed: a clock is or was wrong.
+func (p *podsRequirement) ready(of *pod, now time.Time, skewed bool) answer {
 	if p.ReadyWhen != "" && p.ReadyWhen != "PodReady" {
 		if value, there := of.Metadata.Annotations[p.ReadyAnnotation.Key]; there && value == p.ReadyAnnotation.Value {
 			return yes
@@ -297,17 +297,18 @@ func (p *podsRequirement) ready(of *pod, now time.Time) answer {
 	if p.MinReadySeconds != nil {
 		least = *p.MinReadySeconds
 	}
-	return of.readyFor(time.Duration(least)*time.Second, now)
+	return of.readyFor(time.Duration(least)*time.Second, now, skewed)
 }
 
-// readyFor says whether a pod has been ready for a time. A time in the future says nothing.
-func (p *pod) readyFor(least time.Duration, now time.Time) answer {
+// readyFor says whether a pod has been ready for a time. A time in the future says nothing: until it comes, the pod's
+// creation may count.
+func (p *pod) readyFor(least time.Duration, now time.Time, skewed bool) answer {
 	for _, c := range p.Status.Conditions {
 		if c.Type != "Ready" || c.Status != "True" {
 			continue
 		}
 		switch left := c.LastTransitionTime.Add(least).Sub(now); {
-		case c.LastTransitionTime.After(now), 0 < left && left < slack:
+		case c.LastTransitionTime.After(now), 0 < left && (left < slack || skewed):
 			return unknown
 		case left > 0:
 			return no
@@ -318,15 +319,19 @@ func (p *pod) readyFor(least time.Duration, now time.Time) answer {
 }
 
 // sinceBoot says whether a pod that is ready counts after a boot under a rule that re-arms.
-func (m *Model) sinceBoot(n *node, r *rule, p *pod, now time.Time) answer {
-	h, rec := m.node(n.Metadata.UID), n.record(r.Metadata.UID)
+func (m *Model) sinceBoot(n *node, r *rule, p *pod, v *View) answer {
+	h, rec, now := m.node(n.Metadata.UID), n.record(r.Metadata.UID), v.Now
+	found, sure := rec.RearmedAt, rec.BootID == h.bootID
+	if v.Rehearses {
+		found, sure = h.found, !h.found.IsZero() && m.rules[r.Metadata.UID].edited.Before(h.found)
+	}
 	switch {
-	case n.Status.NodeInfo.BootID != h.bootID || rec.BootID != h.bootID || !h.under(r.Metadata.UID).seen,
+	case n.Status.NodeInfo.BootID != h.bootID || !sure || !h.under(r.Metadata.UID).seen,
 		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0, m.wrong():
 		return unknown
 	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
-		confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(rec.RearmedAt.Add(11*time.Minute))
+		confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(found.Add(11*time.Minute))
 		return unknownUntil(confirmed && n.condition("Ready").Status == "True")
 	case now.After(h.booted.Add(2 * time.Minute)): // once the boot is confirmed, a live list decides
 		return unknown

@@ -36,11 +36,13 @@ type View struct {
 	Evidence map[string][]Document
 	// Blind is whether it could not list pods lately: old nodes may run some.
 	Blind bool
+	// Rehearses is whether the rule that is judged is in dry-run: what its records say is not what it would do.
+	Rehearses bool
 	// Compiling is whether the rules of the process lack DaemonSets that it was shown.
 	Compiling bool
 	// Running are all pods that there are.
 	Running []Document
-	// Edited are the rules of which the process has heard more than one version, by UID.
+	// Edited are the rules of which the process has heard more than one version since the last quiet moment, by UID.
 	Edited map[string]bool
 	// Pruned are the rules that it was shown without fields that the CRD lacks, or whole again, by UID.
 	Pruned map[string]bool
@@ -91,6 +93,7 @@ type Model struct {
 type nodeHistory struct {
 	boot      time.Time           // by the node's clock; zero: it has not rebooted
 	booted    time.Time           // by ours
+	found     time.Time           // the first quiet moment since: the operator has seen the boot
 	bootID    string              // after it
 	admitted  map[string][]string // rules that claimed a taint when the node was created
 	odd       bool                // a reporter has written a time of long ago, or far ahead
@@ -196,7 +199,7 @@ func (m *Model) check(predicate string, ok bool, format string, args ...any) {
 // Boot notes that a node has rebooted, by its own clock.
 func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h := m.node(uid)
-	h.boot, h.booted, h.bootID = at, m.now(), bootID
+	h.boot, h.booted, h.bootID, h.found = at, m.now(), bootID, time.Time{}
 	h.full = h.full || len(bootID) > 64 // its record does not show it
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {

@@ -24,6 +24,9 @@ func (m *Model) Rest(v *View) {
 // Quiet judges a moment at which everything is delivered and answered, and a leader runs: what is due has happened.
 func (m *Model) Quiet(v *View) {
 	for n := range each[node](v.Nodes) {
+		if h := m.node(n.Metadata.UID); h.found.IsZero() {
+			h.found = m.now()
+		}
 		m.restNode(n, v)
 		m.restOverride(n, v)
 	}

@@ -201,8 +201,8 @@ func (m *Model) rehearsed(r *rule, v *View) {
 	if !r.Spec.DryRun || v.frozen(r) != "" || r.Spec.Taint.Key == "" || m.wrong() { // it was put in dry-run by some clock
 		return
 	}
-	as := *r
-	as.Spec.DryRun, as.Spec.Suspend = false, false
+	as, by := *r, *v
+	as.Spec.DryRun, as.Spec.Suspend, by.Rehearses = false, false, true
 	spares := r.Spec.limited() || r.Spec.ExistingNodes != "" && r.Spec.ExistingNodes != "All"
 	for n := range each[node](v.Nodes) {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
@@ -210,7 +210,7 @@ func (m *Model) rehearsed(r *rule, v *View) {
 			continue
 		}
 		named := slices.Contains(r.Status.DryRunResults.NodesToTaint, n.Metadata.Name)
-		switch want := m.wants(n, &as, v); {
+		switch want := m.wants(n, &as, &by); {
 		case want == unknown, want == yes && (spares || n.has(r.Spec.Taint.id())):
 		default:
 			m.check("rehearsed", named == (want == yes), "rule %s, in dry-run, would taint node %s: %s, and its status says: "+

@@ -25,7 +25,7 @@ type ears struct {
 	rules   map[string]model.Document
 	claims  map[string]model.Document // as they were last read
 	seen    map[types.UID]*v1alpha1.NodeReadinessRule
-	edited  map[string]bool
+	edited  map[string]bool // since the last quiet moment
 	pruned  map[string]bool
 	left    map[string]bool // nodes that were deleted, by name
 	foreign bool
@@ -74,6 +74,13 @@ func (e *ears) rule(o *api.Object) {
 		e.pruned[uid] = true
 	}
 	e.seen[rule.UID], e.rules[rule.Name] = rule, o
+}
+
+// Settled notes a quiet moment: the process judges rules that were edited by their present evidence.
+func (r *Replica) Settled() {
+	if r.Up {
+		clear(r.heard.edited)
+	}
 }
 
 // view is what the process was shown.

@@ -46,6 +46,9 @@ func (w *World) quiet() {
 	}
 	w.Model.Quiet(v)
 	w.Model.Listed(document(w.server.Get(api.AdmissionRules, listName)), v)
+	for _, r := range w.replicas {
+		r.Settled()
+	}
 }
 
 // next is the next deadline of a replica; zero, if there is none.
