@@ -128,7 +128,7 @@ bench: ## Measure the operator against a bare loop; NODES=1000 RULES=1 ROUNDS=3,
 		$(WITH_ASSETS) $(GO) run ./test/bench --nodes=$(NODES) --rules=$(RULES) --rounds=$(ROUNDS) $(ARGS))
 
 .PHONY: bench-agent
-bench-agent: ## Measure the node agent against a handler that answers a constant; ARGS="--rounds=5".
+bench-agent: ## Measure the node agent against a handler that answers a constant; ARGS="--rounds=6".
 	@$(WITH_ASSETS) $(GO) run ./test/bench/agent $(ARGS)
 
 .PHONY: bench-admission

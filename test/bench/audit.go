@@ -52,7 +52,7 @@ type requests struct {
 	nodePatches, refused int // accepted, and refused
 	events               int
 	statusWrites         int
-	ruleWrites           int // finalizers
+	writes               int // of anything, refused or not
 	other                map[string]int
 	all                  int                    // but watches, and what is asked for from time to time
 	latest               string                 // of all
@@ -62,7 +62,7 @@ type requests struct {
 }
 
 // periodic reports whether a replica sends the request from time to time, idle or not: every ten seconds it looks for
-// other controllers, every five it reads the version of the API server's data, and every thirty the rules of admission.
+// other controllers, every five it reads the version of the API server's data, every thirty the rules for admission.
 func periodic(what, uri string) bool {
 	return what == "list leases" || what == "get admissionrules" ||
 		what == "list nodes" && strings.HasSuffix(uri, "?limit=1")
@@ -82,7 +82,10 @@ func (r *requests) count(e *auditv1.Event) {
 	if code >= 400 {
 		r.failed[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
 	}
-	writes := e.Verb == "patch" || e.Verb == "update" || e.Verb == "create"
+	writes := e.Verb != "get" && e.Verb != "list"
+	if writes {
+		r.writes++
+	}
 	kind := kindOther
 	switch {
 	case e.Verb == "patch" && resource == "nodes" && code >= 400:
@@ -97,8 +100,6 @@ func (r *requests) count(e *auditv1.Event) {
 		kind = kindStatus
 		r.statusWrites++
 		r.statusTimes[object.Name] = append(r.statusTimes[object.Name], e.RequestReceivedTimestamp.Time)
-	case writes && resource == "nodereadinessrules":
-		r.ruleWrites++
 	default:
 		r.other[e.Verb+" "+resource]++
 	}

@@ -61,9 +61,9 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 	}
 	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 5e8, time.UTC) }
 	want := &requests{
-		nodePatches: 2, refused: 1, events: 2, statusWrites: 2, ruleWrites: 1, all: 10,
+		nodePatches: 2, refused: 1, events: 2, statusWrites: 2, writes: 9, all: 10,
 		latest:      "update nodereadinessrules/status r",
-		other:       map[string]int{"get nodes": 1, "patch nodes/status": 1},
+		other:       map[string]int{"get nodes": 1, "patch nodereadinessrules": 1, "patch nodes/status": 1},
 		failed:      map[string]int{"patch nodes: 422": 1, "update nodereadinessrules/status: 409": 1},
 		statusTimes: map[string][]time.Time{"r": {at(2), at(4)}},
 		received: map[string][]time.Time{

@@ -30,7 +30,7 @@ const (
 	taintValue    = "pending"
 	ruleStem      = "bench-"
 	// floorRecordStem is as long as the operator's prefix.
-	floorRecordStem = "bench.example.com/floor-rule-"
+	floorRecordStem = "example.com/rule-"
 	protobufType    = "application/vnd.kubernetes.protobuf"
 	setUpLimit      = 5 * time.Minute
 )
@@ -166,19 +166,20 @@ func (b *bench) createNodes(ctx context.Context) error {
 	b.watch.start(b.cluster)
 	say("warming up the API server")
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
-		if _, err := b.turn(ctx, status); err != nil {
+		if _, err := b.turn(ctx, b.writer, status); err != nil {
 			return err
 		}
 	}
 	return b.watch.waitFor(ctx, b.writer.latest())
 }
 
-// reset makes all nodes what they are before the first phase: without taints, with conditions that are not True.
-// The API server's own taint on new nodes goes here, too: no controller runs that would remove it.
+// reset makes all nodes what they are before the first phase: without taints, with conditions that are not True. Only
+// the last phase leaves a condition that is True, on the first node. The API server's own taint on new nodes goes here,
+// too: no controller runs that would remove it.
 func (b *bench) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
-	if _, err := b.turn(ctx, corev1.ConditionFalse); err != nil {
+	if err := b.turnFirst(ctx, corev1.ConditionFalse); err != nil {
 		return err
 	}
 	if err := b.writer.clear(ctx); err != nil {

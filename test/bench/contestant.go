@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -69,7 +69,7 @@ func (o *options) command(name, operator, kubeconfig string, elect bool) (p clus
 	}
 	base = "http://" + address
 	var env []string
-	if limit := o.memoryTarget(); limit > 0 {
+	if limit := measure.MemoryTarget(o.nodes, o.rules) << 20; limit > 0 {
 		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
 	}
 	if name != operatorName {
@@ -129,11 +129,10 @@ func (b *bench) deleteRules(ctx context.Context) error {
 	})
 }
 
-// ruleStatus is the status of a rule, and the size of its JSON.
+// ruleStatus is the status of a rule.
 type ruleStatus struct {
 	name  string
 	nodes v1alpha1.NodeCounts
-	bytes int
 }
 
 func (b *bench) ruleStatuses(ctx context.Context) ([]ruleStatus, error) {
@@ -144,11 +143,7 @@ func (b *bench) ruleStatuses(ctx context.Context) ([]ruleStatus, error) {
 	var out []ruleStatus
 	for i := range rules.Items {
 		rule := &rules.Items[i]
-		raw, err := json.Marshal(rule)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, ruleStatus{rule.Name, ptr.Deref(rule.Status.Nodes, v1alpha1.NodeCounts{}), len(raw)})
+		out = append(out, ruleStatus{rule.Name, ptr.Deref(rule.Status.Nodes, v1alpha1.NodeCounts{})})
 	}
 	return out, nil
 }

@@ -29,18 +29,8 @@ const (
 	evidenceValue     = "warm-up"
 )
 
-// evidenceOptions say what rules go by.
-type evidenceOptions struct{ evidence string }
-
-func (o *evidenceOptions) validate() error {
-	if o.evidence != byConditions && o.evidence != byPods {
-		return fmt.Errorf("--evidence: must be %s or %s, not %q", byConditions, byPods, o.evidence)
-	}
-	return nil
-}
-
 // require makes a rule go by its evidence.
-func (o *evidenceOptions) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
+func (o *options) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
 	if o.evidence == byConditions {
 		spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(rule), RequiredStatus: "True"}}
 		return
@@ -51,13 +41,16 @@ func (o *evidenceOptions) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int
 	}}}
 }
 
-// turn writes the evidence of all nodes.
-func (b *bench) turn(ctx context.Context, status corev1.ConditionStatus) (*writes, error) {
-	return b.turnWith(ctx, b.writer, status)
+// turnFirst writes the evidence of the first node.
+func (b *bench) turnFirst(ctx context.Context, status corev1.ConditionStatus) error {
+	only := newWriter(b.writer.client, b.rules, 1)
+	only.names = b.writer.names[:1]
+	_, err := b.turn(ctx, only, status)
+	return err
 }
 
-// turnWith writes the evidence of the nodes of a writer.
-func (b *bench) turnWith(ctx context.Context, w *writer, status corev1.ConditionStatus) (*writes, error) {
+// turn writes the evidence of the nodes of a writer.
+func (b *bench) turn(ctx context.Context, w *writer, status corev1.ConditionStatus) (*writes, error) {
 	if b.evidence == byConditions {
 		return w.setConditions(ctx, status)
 	}

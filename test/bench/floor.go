@@ -9,14 +9,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,7 +59,7 @@ type floor struct {
 // retryDelay is when to look again at a node whose patch failed.
 const retryDelay = 100 * time.Millisecond
 
-func floorMain(args []string) error {
+func floorMain(ctx context.Context, args []string) error {
 	fs := flag.NewFlagSet("floor", flag.ExitOnError)
 	kubeconfig := fs.String("kubeconfig", "", "")
 	pairs := fs.Int("rules", 1, "")
@@ -70,8 +69,6 @@ func floorMain(args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
 		return err
@@ -266,7 +263,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 			want = append(want, t)
 		}
 	}
-	var operations []any
+	annotations := maps.Clone(node.Annotations)
 	var changes []string
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	for i := range f.pairs {
@@ -278,16 +275,18 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 			record.Taint, record.Since = nodeview.FormatTaint(taint), now
 		}
 		if !f.lean && held != tainted(node, taint.Key) {
-			path := "/metadata/annotations/" + strings.ReplaceAll(floorRecordKey(i), "/", "~1")
-			operations = append(operations, map[string]any{"op": "add", "path": path, "value": record.Encode()})
+			annotations[floorRecordKey(i)] = record.Encode()
 			changes = append(changes, fmt.Sprintf("Changed taint %s for rule %s", nodeview.FormatTaint(taint), ruleName(i)))
 		}
 	}
-	operation := map[string]any{"op": "add", "path": "/spec/taints", "value": want}
+	operations := []map[string]any{{"op": "add", "path": "/spec/taints", "value": want}}
 	if len(want) == 0 {
-		operation = map[string]any{"op": "remove", "path": "/spec/taints"}
+		operations[0] = map[string]any{"op": "remove", "path": "/spec/taints"}
 	}
-	patch, err := json.Marshal(append(operations, operation))
+	if len(changes) > 0 { // one operation for all records: fifty cost the API server more
+		operations = append(operations, map[string]any{"op": "add", "path": "/metadata/annotations", "value": annotations})
+	}
+	patch, err := json.Marshal(operations)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// lab is a synthetic server with nodes, and the processes that work on them.
+// lab is a synthetic server with nodes, and the operator that works on them.
 type lab struct {
 	*options
 	server     *synthetic.Server
@@ -79,7 +79,7 @@ func newLab(ctx context.Context, o *options) (*lab, func(), error) {
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// patched sees each node that a contestant has patched.
+// patched sees each node that the operator has patched.
 func (l *lab) patched(node *corev1.Node) {
 	i, err := strconv.Atoi(strings.TrimPrefix(node.Name, "node-"))
 	if err != nil || i >= len(l.taints) {
@@ -150,21 +150,21 @@ func (l *lab) beat(i int) {
 	})
 }
 
-// process is a contestant that runs. base is the URL of its metrics.
+// process is an operator that runs. base is the URL of its metrics.
 type process struct {
 	*cluster.Component
 	base  string
 	ready func(context.Context) error
 }
 
-// run starts a contestant, and waits until it is ready.
-func (l *lab) run(ctx context.Context, name string, replica int) (*process, error) {
-	command, base, err := l.command(name, l.operator, l.kubeconfig, replica > 0)
+// run starts the operator, and waits until it is ready.
+func (l *lab) run(ctx context.Context, replica int) (*process, error) {
+	command, base, err := l.command(operatorName, l.operator, l.kubeconfig, replica > 0)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{base: base, ready: command.Ready}
-	command.Name, command.Ready = fmt.Sprintf("%s-%d", name, replica), nil // with many nodes, that takes long
+	command.Name, command.Ready = fmt.Sprintf("operator-%d", replica), nil // with many nodes, that takes long
 	if p.Component, err = cluster.NewProcess(l.dir, command); err != nil {
 		return nil, err
 	}

@@ -17,12 +17,12 @@ func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
-	p, err := l.run(t.Context(), operatorName, 0)
+	p, err := l.run(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Kill() //nolint:errcheck // it writes nothing that matters
-	if err := l.burst(t.Context(), l.rules, func() error { return l.apply(t.Context(), operatorName, p) }); err != nil {
+	if err := l.burst(t.Context(), l.rules, l.apply); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.turnAll(t.Context(), corev1.ConditionTrue, l.nodes); err != nil {

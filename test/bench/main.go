@@ -14,14 +14,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -33,11 +28,12 @@ const workers, writers = 16, 32
 type options struct {
 	nodes, rules, rounds int
 	heartbeats           int
-	evidenceOptions
-	// synthetic is whether a synthetic server takes the place of the control plane. Only then there are the other two.
-	synthetic, floor, outage bool
-	json                     string
-	timeout                  time.Duration
+	evidence             string
+	// synthetic is whether a synthetic server takes the place of the control plane. Only then can there be an outage.
+	synthetic, outage bool
+	json              string
+	commit            string
+	timeout           time.Duration
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
@@ -49,8 +45,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 		"what rules go by: `conditions` of the node, or pods, one on each node")
 	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
 	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
-	fs.BoolVar(&o.floor, "floor", false, "with --synthetic: measure the floors, too")
-	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage and its end under maxUnavailable, too")
+	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
 	fs.DurationVar(&o.timeout, "timeout", 3*time.Hour, "for how long it may run in all")
 }
 
@@ -61,41 +56,32 @@ func (o *options) validate() error {
 	if o.rules > 100 {
 		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
 	}
-	return o.evidenceOptions.validate()
+	if o.outage && !o.synthetic {
+		return errors.New("--outage: needs --synthetic")
+	}
+	if o.evidence != byConditions && o.evidence != byPods {
+		return fmt.Errorf("--evidence: must be %s or %s, not %q", byConditions, byPods, o.evidence)
+	}
+	return nil
 }
 
-func main() {
-	log.SetLogger(klog.Background())
+func main() { measure.Main(start) }
+
+func start(ctx context.Context) error {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
-		exit(floorMain(os.Args[2:]))
+		return floorMain(ctx, os.Args[2:])
 	}
 	o := &options{}
-	o.bind(flag.CommandLine)
-	flag.Parse()
-	err := o.validate()
-	if flag.NArg() > 0 {
-		err = fmt.Errorf("unknown argument %q", flag.Arg(0))
+	if err := measure.Parse(o.bind, o.validate); err != nil {
+		return err
 	}
-	if err == nil {
-		err = run(o)
-	}
-	exit(err)
+	return run(ctx, o)
 }
 
-func exit(err error) {
-	if err == nil {
-		os.Exit(0)
-	}
-	fmt.Fprintln(os.Stderr, "error:", err)
-	os.Exit(1)
-}
-
-func run(o *options) (err error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+func run(ctx context.Context, o *options) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-
+	o.commit = measure.Commit(ctx)
 	if o.synthetic {
 		return runSynthetic(ctx, o)
 	}
@@ -106,7 +92,7 @@ func run(o *options) (err error) {
 	defer func() { err = errors.Join(err, b.close()) }()
 
 	before, stolen := measure.LoadAverage(), measure.Stolen()
-	results := &results{options: o}
+	results, run := &results{options: o}, &measure.Run{}
 	for round := range o.rounds {
 		for _, name := range order(round) {
 			say("round %d of %d: %s", round+1, o.rounds, name)
@@ -116,21 +102,19 @@ func run(o *options) (err error) {
 			}
 			results.add(name, phases)
 		}
+		run = o.result(results.lines())
+		run.Rounds, run.Stolen = round+1, (measure.Stolen() - stolen).Seconds()
+		if err := run.Write(o.json); err != nil { // now: a run that is ended early keeps its rounds
+			return err
+		}
 	}
-	run := o.result(ctx, results.lines())
-	run.Stolen = (measure.Stolen() - stolen).Seconds()
-	fmt.Printf("\n%d nodes, %d rule(s), medians of %d round(s), commit %s; %s, load average %.2f before and %.2f after, "+
-		"%.1f s of CPU stolen\n\n", o.nodes, o.rules, o.rounds, run.Commit, run.Machine, before, measure.LoadAverage(),
-		run.Stolen)
-	if err := run.Write(o.json); err != nil {
-		return err
-	}
+	fmt.Printf("\nload average %.2f before and %.2f after\n\n", before, measure.LoadAverage())
 	return results.print(os.Stdout, run)
 }
 
 // result returns what --json writes.
-func (o *options) result(ctx context.Context, lines []measure.Line) *measure.Run {
-	return &measure.Run{Commit: measure.Commit(ctx), Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules,
+func (o *options) result(lines []measure.Line) *measure.Run {
+	return &measure.Run{Commit: o.commit, Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules,
 		Rounds: o.rounds, Evidence: o.evidence, Lines: lines}
 }
 
@@ -143,14 +127,6 @@ func order(round int) []string {
 		slices.Reverse(out)
 	}
 	return out
-}
-
-// memoryTarget returns the bytes of memory that the operator may take at most, or 0 for a size that has no target. It
-// runs with the GOMEMLIMIT that it sets itself in a container of that size.
-func (o *options) memoryTarget() uint64 {
-	targets := map[[2]int]uint64{{1000, 20}: 150 << 20, {5000, 50}: 300 << 20, {15000, 50}: 600 << 20,
-		{100000, 10}: 2560 << 20}
-	return targets[[2]int{o.nodes, o.rules}]
 }
 
 var began = time.Now()

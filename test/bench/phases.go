@@ -122,6 +122,11 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	if m.usage, err = meter.Usage(); err != nil {
 		return nil, errors.Join(err, ended(p))
 	}
+	if phase == restarted { // also what the process has used before the meter
+		if m.usage.Contestant, err = measure.CPU(p.PID()); err != nil {
+			return nil, err
+		}
+	}
 	if m.peak, err = measure.Peak(p.PID()); err != nil {
 		return nil, err
 	}
@@ -163,7 +168,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 			from = append(from, acknowledged)
 		}
 	} else {
-		w, err := b.turn(ctx, status)
+		w, err := b.turn(ctx, b.writer, status)
 		if err != nil {
 			return err
 		}
@@ -212,13 +217,11 @@ func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component
 	if err := b.audit.quiet(ctx, c.user, idle); err != nil {
 		return err
 	}
-	m.idleWrites = idle.nodePatches + idle.refused + idle.statusWrites + idle.ruleWrites + idle.events
+	m.idleWrites = idle.writes
 	if err := p.Stop(); err != nil {
 		return err
 	}
-	only := newWriter(b.writer.client, b.rules, 1)
-	only.names = b.writer.names[:1]
-	if _, err := b.turnWith(ctx, only, corev1.ConditionTrue); err != nil {
+	if err := b.turnFirst(ctx, corev1.ConditionTrue); err != nil {
 		return err
 	}
 	began := time.Now()

@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -51,7 +50,7 @@ func peak(m *measurement) float64         { return float64(m.peak) / (1 << 20) }
 // print prints the targets, and the table.
 func (r *results) print(w io.Writer, run *measure.Run) error {
 	err := measure.Targets(w, r.targets())
-	fmt.Fprint(w, "\n"+table(run))
+	fmt.Fprint(w, "\n"+run.Table())
 	return err
 }
 
@@ -102,32 +101,6 @@ func (r *results) ratio(phase int, floor string, get func(*measurement) float64)
 func (r *results) ratios(phase int, floor string) measure.Ratios {
 	return measure.Ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99),
 		CPU: r.ratio(phase, floor, cpu), ControlPlane: r.ratio(phase, floor, controlPlane)}
-}
-
-func table(run *measure.Run) string {
-	b := &strings.Builder{}
-	head := "| Nodes x rules | Phase | Wall time | x equal | x lean | p50 | p99 | x equal | x lean | CPU | x equal | " +
-		"Memory | Patches | Refused | Events | Status writes | Other requests | Until the last taint: patches, events, " +
-		"statuses, others | CPU of the control plane | x equal | CPU of all others |"
-	fmt.Fprintf(b, "%s\n%s|\n", head, strings.Repeat("|---", strings.Count(head, "|")-1))
-	for i := range run.Lines {
-		l := &run.Lines[i]
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %s | %.0f ms | %.0f ms | %s | %s | %.1f s | %s | "+
-			"%.0f MiB | %.0f | %.0f | %.0f | %.0f | %.0f | %s | %.1f s | %s | %.1f s |\n",
-			run.Nodes, run.Rules, l.Phase, l.Wall, l.Equal.Wall, l.Lean.Wall, l.P50*1000, l.P99*1000, l.Equal.P99, l.Lean.P99,
-			l.CPU, l.Equal.CPU, l.PeakMiB, l.Patches, l.Refused, l.Events, l.StatusWrites, l.Other, until(l),
-			l.ControlPlaneCPU, l.Equal.ControlPlane, l.OthersCPU)
-	}
-	return b.String()
-}
-
-// until is the cell of the requests until the last taint has changed.
-func until(l *measure.Line) string {
-	if l.Until == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f, %.0f, %.0f, %.0f", l.Until[kindPatch], l.Until[kindEvent], l.Until[kindStatus],
-		l.Until[kindOther])
 }
 
 // summary is one line about a measurement, for the progress.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,11 +23,11 @@ const (
 	heartbeatsPerSecond, steadyFor = 50, 20 * time.Second
 	// reportEvery is how often a kubelet reports while nothing changes, in seconds: more nodes send more heartbeats.
 	reportEvery = 300
-	// changeEvery is how often one node's evidence changes among them, a thousand times.
+	// changeEvery is how often the evidence of one node changes among them, a thousand times.
 	changeEvery, changesFor = 100 * time.Millisecond, 100 * time.Second
 )
 
-// runSynthetic measures the operator, and the floors where they can do the same, against a synthetic server.
+// runSynthetic measures the operator against a synthetic server.
 func runSynthetic(ctx context.Context, o *options) error {
 	l, stop, err := newLab(ctx, o)
 	if err != nil {
@@ -36,90 +35,55 @@ func runSynthetic(ctx context.Context, o *options) error {
 	}
 	defer stop()
 	stolen := measure.Stolen()
-	for _, name := range contestants {
-		if name != operatorName && !o.floor {
-			continue
-		}
-		say("%s", name)
-		if err := l.contest(ctx, name); err != nil {
-			return err
-		}
+	if err := l.measureAll(ctx); err != nil {
+		return err
 	}
-	compare(l.results)
-	run := o.result(ctx, l.results)
+	run := o.result(l.results)
 	run.Rounds, run.Evidence, run.Stolen = 1, "", (measure.Stolen() - stolen).Seconds()
-	fmt.Print(table(run))
+	if o.outage {
+		run.Evidence = measure.Outage
+	}
 	return run.Write(o.json)
 }
 
-// compare enters the operator's ratios to the floors, for the parts that they have run, too.
-func compare(lines []measure.Line) {
-	all := map[string]*measure.Line{}
-	for i := range lines {
-		all[lines[i].Phase] = &lines[i]
-	}
-	ratio := func(a, b float64) measure.Ratio { return measure.RatioOf([]float64{a}, []float64{b}) }
-	for i := range lines {
-		l := &lines[i]
-		part, isOperator := strings.CutPrefix(l.Phase, operatorName+": ")
-		for name, out := range map[string]*measure.Ratios{equalName: &l.Equal, leanName: &l.Lean} {
-			if f := all[name+": "+part]; f != nil && isOperator {
-				*out = measure.Ratios{Wall: ratio(l.Wall, f.Wall), P99: ratio(l.P99, f.P99), CPU: ratio(l.CPU, f.CPU)}
-			}
-		}
-	}
-}
-
-// contest takes a contestant through all parts that it knows.
-func (l *lab) contest(ctx context.Context, name string) error {
-	var p *process
+// measureAll takes the operator through all parts, or through an outage.
+func (l *lab) measureAll(ctx context.Context) error {
 	l.expect(0)
 	began := time.Now()
-	p, err := l.run(ctx, name, 0)
+	p, err := l.run(ctx, 0)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = p.Kill() }()
 	say("  ready after %s", time.Since(began).Round(time.Millisecond))
-	if name == operatorName {
-		if err := l.looked(ctx, p); err != nil { // what it does as it starts is not measured
-			return err
-		}
+	if err := l.looked(ctx, p); err != nil { // what it does as it starts is not measured
+		return err
 	}
 	part := func(title string, f func() error) {
 		if err == nil {
-			err = l.measured(p, name+": "+title, f)
+			err = l.measured(p, "operator: "+title, f)
 		}
 	}
-	part("rules applied", func() error {
-		return l.burst(ctx, l.rules, func() error { return l.apply(ctx, name, p) })
-	})
+	part("rules applied", func() error { return l.burst(ctx, l.rules, l.apply) })
 	part("all evidence turns good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
 	part("all evidence turns bad", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.nodes) })
 	part("the same again: good", func() error { return l.turnAll(ctx, corev1.ConditionTrue, l.nodes) })
+	if err == nil && l.outage {
+		return l.limited(ctx, p)
+	}
 	part("heartbeats only", func() error { return l.steady(ctx, false) })
 	part("heartbeats, and 10 changes a second", func() error { return l.steady(ctx, true) })
 	part("all nodes listed again", func() error { l.server.Relist(); return l.quiet(ctx) })
-	if name != operatorName {
-		if err == nil {
-			err = l.clean(ctx)
-		}
-		return err
-	}
-	part("counts of all statuses", func() error { return l.statuses(ctx, l.nodes, 0) })
 	if err == nil {
-		p, err = l.restart(ctx, p)
+		err = l.statuses(ctx, l.nodes, 0)
 	}
 	if err == nil {
-		err = l.failover(ctx)
+		err = l.restart(ctx, p)
 	}
-	if err != nil || !l.outage {
-		return err
+	if err == nil {
+		err = l.standby(ctx)
 	}
-	if p, err = l.run(ctx, name, 0); err != nil {
-		return err
-	}
-	return l.limited(ctx, p)
+	return err
 }
 
 // burst carries out a change, and waits until all nodes have the taints that are expected.
@@ -164,11 +128,8 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes 
 	})
 }
 
-// apply makes a contestant act.
-func (l *lab) apply(ctx context.Context, name string, p *process) error {
-	if name != operatorName {
-		return applyFloor(ctx, p.base)
-	}
+// apply creates the rules.
+func (l *lab) apply() error {
 	for i := range l.rules {
 		rule := newRule(i)
 		rule.Generation = 1
@@ -195,11 +156,16 @@ func (l *lab) steady(ctx context.Context, changes bool) error {
 		case <-heartbeat.C:
 			l.beat(int(time.Now().UnixNano()) % l.nodes)
 		case <-change.C:
-			if changes {
-				l.expectOne(l.rules)
-				l.turn(turned%l.nodes, corev1.ConditionFalse)
-				turned++
+			if !changes {
+				continue
 			}
+			status, taints := corev1.ConditionFalse, l.rules
+			if turned/l.nodes%2 == 1 { // all nodes have changed, so they change back
+				status, taints = corev1.ConditionTrue, 0
+			}
+			l.expectOne(taints)
+			l.turn(turned%l.nodes, status)
+			turned++
 		}
 	}
 	if !changes {
@@ -228,18 +194,6 @@ func (l *lab) expectOne(taints int) {
 	l.want = taints
 }
 
-// clean makes the nodes what they were at first.
-func (l *lab) clean(ctx context.Context) error {
-	for i := range l.nodes {
-		l.server.Change(nodeName(i), func(node *corev1.Node) {
-			node.Spec.Taints, node.Annotations = nil, nil
-		})
-		l.turn(i, corev1.ConditionFalse)
-		l.taints[i] = 0
-	}
-	return ctx.Err()
-}
-
 // statuses waits until each rule's status has the right counts.
 func (l *lab) statuses(ctx context.Context, ready, held int) error {
 	want := v1alpha1.NodeCounts{Matched: int32(l.nodes), Ready: int32(ready), Held: int32(held)}
@@ -265,11 +219,11 @@ func (l *lab) looked(ctx context.Context, p *process) error {
 }
 
 // restart ends the operator and starts it again: with nothing to do, and then with one node to write.
-func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
+func (l *lab) restart(ctx context.Context, p *process) error {
 	err := p.Stop()
 	began := time.Now()
 	if err := errors.Join(err, l.start(ctx, p)); err != nil {
-		return p, err
+		return err
 	}
 	err = l.measured(p, "operator: restart with nothing to do", func() error {
 		err := l.looked(ctx, p)
@@ -277,30 +231,30 @@ func (l *lab) restart(ctx context.Context, p *process) (*process, error) {
 		return errors.Join(err, l.quiet(ctx))
 	})
 	if err != nil {
-		return p, err
+		return err
 	}
 	err = p.Stop()
 	l.turn(0, corev1.ConditionFalse)
 	l.expect(l.rules)
-	began = time.Now()
 	l.mu.Lock()
-	l.from[0] = began
+	l.from[0] = time.Now()
 	l.mu.Unlock()
 	if err := errors.Join(err, l.start(ctx, p)); err != nil {
-		return p, err
+		return err
 	}
+	// The wall time begins when the operator is ready. The percentiles, of one node, begin with its start.
 	err = l.measured(p, "operator: restart, then one change", func() error {
 		return errors.Join(l.wait(ctx, l.nodes-1), l.quiet(ctx))
 	})
 	if err == nil {
 		err = l.turnAll(ctx, corev1.ConditionTrue, 1)
 	}
-	return p, errors.Join(err, p.Stop())
+	return errors.Join(err, p.Stop())
 }
 
-// failover kills the leader of two replicas, after a change that the other one has to see.
-func (l *lab) failover(ctx context.Context) error {
-	leader, err := l.run(ctx, operatorName, 1)
+// standby measures the replica that does not lead.
+func (l *lab) standby(ctx context.Context) error {
+	leader, err := l.run(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -308,41 +262,15 @@ func (l *lab) failover(ctx context.Context) error {
 	if err := l.looked(ctx, leader); err != nil {
 		return err
 	}
-	standby, err := l.run(ctx, operatorName, 2)
+	standby, err := l.run(ctx, 2)
 	if err != nil {
 		return err
 	}
 	defer standby.Kill() //nolint:errcheck // done with it
-	if err := l.measured(standby, "standby: all nodes listed again", func() error {
+	return l.measured(standby, "standby: all nodes listed again", func() error {
 		l.server.Relist()
 		return l.quiet(ctx)
-	}); err != nil {
-		return err
-	}
-	err = l.measured(standby, "operator: failover", func() error {
-		if err := leader.Kill(); err != nil {
-			return err
-		}
-		l.expect(l.rules)
-		l.turn(0, corev1.ConditionFalse)
-		var leads time.Time
-		lost := l.server.Lease()
-		if err := cluster.Poll(ctx, time.Minute, func() error {
-			if now := l.server.Lease(); now == lost {
-				return fmt.Errorf("%s has the lease", now)
-			}
-			leads = time.Now()
-			return nil
-		}); err != nil {
-			return err
-		}
-		if err := l.wait(ctx, l.nodes-1); err != nil {
-			return err
-		}
-		say("  the first patch %s after the lease", time.Since(leads).Round(time.Millisecond))
-		return l.quiet(ctx)
 	})
-	return errors.Join(err, l.turnAll(ctx, corev1.ConditionTrue, 1))
 }
 
 // limited measures an outage of all nodes and its end under maxUnavailable.
@@ -354,7 +282,7 @@ func (l *lab) limited(ctx context.Context, p *process) error {
 		next.Generation++
 		l.server.Put("nodereadinessrules", next)
 	}
-	err := errors.Join(l.looked(ctx, p), l.quiet(ctx))
+	err := l.quiet(ctx)
 	held := (l.nodes*3 + 9) / 10
 	part := func(title string, status corev1.ConditionStatus, missing int) {
 		if err == nil {

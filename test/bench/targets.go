@@ -19,8 +19,6 @@ import (
 const (
 	// maxStart is the time from the start until the first patch is seen.
 	maxStart = 10 * time.Second
-	// maxRuleBytes is what a rule's JSON must stay under.
-	maxRuleBytes = 64 << 10
 	// The operator writes a rule's status at most once in two seconds, and two statuses a second in all, after a burst of
 	// 20. The times are those at which the API server received the writes: the margin is for the way there, which is
 	// long where the machine is busy.
@@ -36,26 +34,25 @@ func (r *results) targets() []measure.Target {
 		r.timed("CPU for heartbeats", most.Heartbeats, cpu, beating),
 	}
 	out = append(out, r.memory()...)
-	return append(out, r.nodePatches(), r.events(), r.statusWrites(), r.heartbeatRequests(), r.restarts(), r.ruleSize(),
-		r.correct())
+	return append(out, r.nodePatches(), r.events(), r.statusWrites(), r.heartbeatRequests(), r.restarts(), r.correct())
 }
 
-// memory compares the most memory of all phases with the target, and that of the third burst with the first.
+// memory compares the most memory of all phases and rounds with the target, and that of the third burst with the first.
 func (r *results) memory() []measure.Target {
-	var peaks []float64
-	for phase := range phaseCount {
-		peaks = append(peaks, measure.Median(r.series(operatorName, phase, peak)))
-	}
 	var out []measure.Target
-	if limit := r.memoryTarget(); limit > 0 {
-		most := slices.Max(peaks)
-		out = append(out, measure.Target{Title: fmt.Sprintf("at most %d MiB of memory", limit>>20),
-			Reached: most <= float64(limit>>20), Detail: fmt.Sprintf("%.0f MiB", most)})
+	if limit := measure.MemoryTarget(r.nodes, r.rules); limit > 0 {
+		most := 0.0
+		for phase := range phaseCount {
+			most = slices.Max(append(r.series(operatorName, phase, peak), most))
+		}
+		out = append(out, measure.Target{Title: fmt.Sprintf("at most %d MiB of memory", limit),
+			Reached: most <= float64(limit), Detail: fmt.Sprintf("%.0f MiB", most)})
 	}
 	const noise = 1.1
+	first := measure.Median(r.series(operatorName, applied, peak))
+	third := measure.Median(r.series(operatorName, turnedFalse, peak))
 	return append(out, measure.Target{Title: "the third burst needs no more memory than the first",
-		Reached: peaks[turnedFalse] <= noise*peaks[applied],
-		Detail:  fmt.Sprintf("%.0f MiB, %.0f MiB", peaks[applied], peaks[turnedFalse])})
+		Reached: third <= noise*first, Detail: fmt.Sprintf("%.0f MiB, %.0f MiB", first, third)})
 }
 
 func (r *results) events() measure.Target {
@@ -184,21 +181,6 @@ func (r *results) heartbeatRequests() measure.Target {
 		return ""
 	})
 	return counted("no request for heartbeats", complaints, fmt.Sprintf("0 for %d heartbeats", r.heartbeats*r.nodes))
-}
-
-func (r *results) ruleSize() measure.Target {
-	most := 0
-	complaints := r.operator(func(_ int, m *measurement) string {
-		for _, s := range m.rules {
-			most = max(most, s.bytes)
-			if s.bytes >= maxRuleBytes {
-				return fmt.Sprintf("rule %s has %d bytes", s.name, s.bytes)
-			}
-		}
-		return ""
-	})
-	fine := fmt.Sprintf("%.1f KiB at most, with %d nodes", float64(most)/1024, r.nodes)
-	return counted("rule object under 64 KiB", complaints, fine)
 }
 
 // correct is what all the rest is worth nothing without.

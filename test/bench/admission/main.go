@@ -16,16 +16,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -69,39 +65,25 @@ func (o *options) validate() error {
 	return nil
 }
 
-func main() {
-	log.SetLogger(klog.Background())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
 	o := &options{}
-	o.bind(flag.CommandLine)
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flag.Arg(0))
-	}
-	if err := o.validate(); err != nil {
+	if err := measure.Parse(o.bind, o.validate); err != nil {
 		return err
 	}
 	// The heap profile of an API server without samples is short, and cheap to make.
 	if err := os.Setenv("GODEBUG", "memprofilerate=0"); err != nil {
 		return err
 	}
-	all, stolen := results{}, measure.Stolen()
+	all, commit, stolen := results{}, measure.Commit(ctx), measure.Stolen()
 	for _, part := range o.parts() {
 		if err := part.measure(ctx, o, all); err != nil {
 			return err
 		}
 	}
 	run := o.result(all)
-	run.Commit, run.Stolen = measure.Commit(ctx), (measure.Stolen() - stolen).Seconds()
+	run.Commit, run.Stolen = commit, (measure.Stolen() - stolen).Seconds()
 	if err := run.Write(o.json); err != nil {
 		return err
 	}

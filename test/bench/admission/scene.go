@@ -33,7 +33,7 @@ import (
 const (
 	poolKey, pool      = "example.com/pool", "bench"
 	namespace, podNode = "default", "pods"
-	// annotations are how many a node has beside its own three.
+	// annotations are how many a node has beside its own two.
 	annotations = 15
 )
 

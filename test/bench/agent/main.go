@@ -14,12 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
-
-	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -27,12 +22,14 @@ import (
 type options struct {
 	rate, connections, rounds int
 	duration                  time.Duration
+	json                      string
 }
 
 func (o *options) bind(fs *flag.FlagSet) {
 	fs.IntVar(&o.rate, "rate", 1000, "`number` of requests a second at which latency is measured")
 	fs.IntVar(&o.connections, "connections", 8, "`number` of connections that they come on")
-	fs.IntVar(&o.rounds, "rounds", 5, "`number` of rounds, of which the medians are told")
+	fs.IntVar(&o.rounds, "rounds", 6, "`number` of rounds, of which the medians are told")
+	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
 	fs.DurationVar(&o.duration, "duration", 5*time.Second, "for how long each of them is measured, in each round and way")
 }
 
@@ -46,28 +43,14 @@ func (o *options) validate() error {
 	return nil
 }
 
-func main() {
-	log.SetLogger(klog.Background())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := start(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) == 3 && os.Args[1] == "constant" {
 		return serveConstant(ctx)
 	}
 	o := &options{}
-	o.bind(flag.CommandLine)
-	flag.Parse()
-	if flag.NArg() > 0 {
-		return fmt.Errorf("unknown argument %q", flag.Arg(0))
-	}
-	if err := o.validate(); err != nil {
+	if err := measure.Parse(o.bind, o.validate); err != nil {
 		return err
 	}
 	return run(ctx, o)
@@ -80,6 +63,7 @@ const (
 )
 
 func run(ctx context.Context, o *options) (err error) {
+	commit, stolen := measure.Commit(ctx), measure.Stolen()
 	s, err := setUp(ctx)
 	if err != nil {
 		return err
@@ -102,5 +86,10 @@ func run(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	return report(os.Stdout, o, all[agentName], all[constantName], peak)
+	result := o.result(all[agentName], all[constantName], peak)
+	result.Commit, result.Stolen = commit, (measure.Stolen() - stolen).Seconds()
+	if err := result.Write(o.json); err != nil {
+		return err
+	}
+	return report(os.Stdout, o, result)
 }

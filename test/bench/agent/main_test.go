@@ -69,15 +69,16 @@ func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	one := []float64{1, 1, 1}
-	agent := &series{median: []float64{100, 300, 200}, p99: []float64{500, 900, 800}, worst: one, cpu: one,
+	one := []float64{1, 1, 1, 1, 1, 1}
+	agent := &series{median: []float64{100, 200, 200, 150, 170, 130}, p99: []float64{500, 900, 800}, worst: one, cpu: one,
 		throughput: one}
-	constant := &series{median: []float64{100, 100, 100}, p99: []float64{400, 400, 400}, worst: one, cpu: one,
-		throughput: one}
+	constant := &series{median: []float64{100, 100, 100, 100, 100, 100}, p99: []float64{400, 400, 400}, worst: one,
+		cpu: one, throughput: one}
 	check := func(peak uint64, wantErr error, lines ...string) {
 		t.Helper()
 		text := &strings.Builder{}
-		if err := report(text, &options{}, agent, constant, peak); !errors.Is(err, wantErr) {
+		o := &options{}
+		if err := report(text, o, o.result(agent, constant, peak)); !errors.Is(err, wantErr) {
 			t.Errorf("error %v, not %v", err, wantErr)
 		}
 		for _, line := range lines {
@@ -89,7 +90,9 @@ func TestReport(t *testing.T) {
 	check(20<<20, nil, "reached      latency at most 2 x", "reached      p99 under 1ms",
 		"reached      peak memory under 22 MiB          20.0 MiB")
 	agent.p99 = []float64{2000, 2000, 800}
-	check(22<<20, measure.ErrMissed, "NOT reached  p99 under 1ms", "NOT reached  peak memory under 22 MiB")
+	agent.median[0] = 300 // the median of the rounds' ratios is still below 2
+	check(22<<20, measure.ErrMissed, "undecided    latency at most 2 x", "NOT reached  p99 under 1ms",
+		"NOT reached  peak memory under 22 MiB")
 	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
 	check(0, nil, "undecided    p99 under 1ms")
 }

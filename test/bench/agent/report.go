@@ -50,10 +50,9 @@ func (s *series) measure(ctx context.Context, c *contestant, o *options) error {
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-func report(w io.Writer, o *options, agent, constant *series, peak uint64) error {
-	fmt.Fprintf(w, "\n%d requests a second on %d connections, medians of %d rounds of %s; one core; %s\n\n",
-		o.rate, o.connections, o.rounds, o.duration, measure.Machine())
-	fmt.Fprintln(w, "| /health | Agent | Constant | Ratio |\n|---|---|---|---|")
+// result returns what --json writes.
+func (o *options) result(agent, constant *series, peak uint64) *measure.Run {
+	run := &measure.Run{Machine: measure.Machine(), Rounds: o.rounds, Evidence: measure.Agent}
 	latency := measure.RatioOf(agent.median, constant.median)
 	for _, row := range []struct {
 		title           string
@@ -65,18 +64,28 @@ func report(w io.Writer, o *options, agent, constant *series, peak uint64) error
 		{"CPU a request, µs", agent.cpu, constant.cpu},
 		{"requests a second at most", agent.throughput, constant.throughput},
 	} {
-		fmt.Fprintf(w, "| %s | %.0f | %.0f | %s |\n", row.title, measure.Median(row.agent), measure.Median(row.constant),
-			measure.RatioOf(row.agent, row.constant))
+		run.Rows = append(run.Rows, []string{row.title, fmt.Sprintf("%.0f", measure.Median(row.agent)),
+			fmt.Sprintf("%.0f", measure.Median(row.constant)), measure.RatioOf(row.agent, row.constant).String()})
 	}
-	fmt.Fprintf(w, "| peak memory, MiB | %.1f | | |\n\n", float64(peak)/(1<<20))
+	memory := fmt.Sprintf("%.1f", float64(peak)/(1<<20))
+	run.Rows = append(run.Rows, []string{"peak memory, MiB", memory, "", ""})
 	limit := microseconds(maxP99)
 	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
-	return measure.Targets(w, []measure.Target{
-		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Detail: latency.String(),
-			Reached: latency.Median > 0 && latency.Median <= maxRatio},
+	reached, undecided := latency.Compare(maxRatio)
+	run.Targets = []measure.Target{
+		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Detail: latency.String(), Reached: reached,
+			Undecided: undecided},
 		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
 			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
 		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,
-			Detail: fmt.Sprintf("%.1f MiB", float64(peak)/(1<<20))},
-	})
+			Detail: memory + " MiB"},
+	}
+	return run
+}
+
+func report(w io.Writer, o *options, run *measure.Run) error {
+	fmt.Fprintf(w, "\n%d requests a second on %d connections, medians of %d rounds of %s; one core; %s\n\n",
+		o.rate, o.connections, o.rounds, o.duration, run.Machine)
+	fmt.Fprintln(w, run.RowsTable("/health", "Agent", "Constant", "Ratio"))
+	return measure.Targets(w, run.Targets)
 }

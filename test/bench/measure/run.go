@@ -6,6 +6,7 @@ package measure
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,19 +17,34 @@ type Run struct {
 	Commit, Machine string
 	Nodes, Rules    int
 	Rounds          int
-	// Evidence is what the rules go by. It is empty for a run against a synthetic server, and Admission for the bench of
-	// admission.
+	// Evidence is what the rules go by. It is empty for a run against a synthetic server, Outage for one of an outage, and
+	// Admission or Agent for their benches.
 	Evidence string `json:",omitempty"`
 	// Stolen is the CPU time in seconds that the machine's host gave to others.
 	Stolen float64
 	Lines  []Line `json:",omitempty"`
-	// Requests and Targets are of the bench of admission, which has no lines.
-	Requests []Request `json:",omitempty"`
-	Targets  []Target  `json:",omitempty"`
+	// Requests are of the bench of admission, Rows of the bench of the node agent, and Targets of both.
+	Requests []Request  `json:",omitempty"`
+	Rows     [][]string `json:",omitempty"`
+	Targets  []Target   `json:",omitempty"`
 }
 
-// Admission is the Evidence of a run of the bench of admission.
-const Admission = "admission"
+// The Evidence of runs in which it makes no difference.
+const (
+	Admission = "admission"
+	Agent     = "agent"
+	Outage    = "outage"
+)
+
+// RowsTable returns the rows as a table of Markdown.
+func (r *Run) RowsTable(heads ...string) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
+	for _, row := range r.Rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	return b.String()
+}
 
 // Request is a kind of request in a setup of the bench of admission.
 type Request struct {
@@ -52,14 +68,25 @@ func (r *Run) Write(file string) error {
 	return os.WriteFile(file, append(raw, '\n'), 0o600)
 }
 
-// Commit returns the commit of the checkout, and whether it has changes.
+// dirty ends a commit with changes that are not committed.
+const dirty = "-dirty"
+
+// Commit returns the commit of the checkout, and whether it has changes. Those of the documentation do not count: the
+// numbers of the run before are there. Call it before anything is built: the checkout may move on while a bench runs.
 func Commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=12", "--dirty", "--match=").Output()
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
-		return "unknown"
+		return dirty
 	}
-	return strings.TrimSpace(string(out))
+	commit := strings.TrimSpace(string(out))
+	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)docs").Run() != nil {
+		commit += dirty
+	}
+	return commit
 }
+
+// Committed reports whether the run is of a commit that others can check out.
+func (r *Run) Committed() bool { return r.Commit != "" && !strings.HasSuffix(r.Commit, dirty) }
 
 // Line is a contestant in a phase: the medians of all rounds.
 type Line struct {
@@ -79,6 +106,13 @@ type Line struct {
 
 // Ratios compare the operator with a floor.
 type Ratios struct{ Wall, P99, CPU, ControlPlane Ratio }
+
+// MemoryTarget returns the MiB of memory that the operator may take at most, or 0 for a size without a target. With one,
+// the operator runs with the GOMEMLIMIT that it sets itself in a container of that size.
+func MemoryTarget(nodes, rules int) uint64 {
+	targets := map[[2]int]uint64{{1000, 20}: 150, {5000, 50}: 300, {15000, 50}: 500, {100000, 10}: 2560}
+	return targets[[2]int{nodes, rules}]
+}
 
 // Most is what the operator may take, as multiples of what the equal floor takes.
 type Most struct{ Wall, P99, Heartbeats float64 }

@@ -88,7 +88,7 @@ func (r Ratio) Judged(most float64) string {
 	case undecided:
 		return r.String() + ", undecided"
 	case reached:
-		return r.String()
+		return r.String() + ", reached"
 	}
 	return "**" + r.String() + ", missed**"
 }

@@ -4,36 +4,12 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
-
-func TestAChartHasTheGreatestValueOfEachSize(t *testing.T) {
-	c := charts[0]
-	run := func(nodes, rules int, evidence string, lines ...measure.Line) *measure.Run {
-		return &measure.Run{Nodes: nodes, Rules: rules, Evidence: evidence, Lines: lines}
-	}
-	runs := []*measure.Run{
-		run(100, 1, "", measure.Line{Phase: "operator: rules applied", PeakMiB: 40},
-			measure.Line{Phase: "operator: heartbeats only", PeakMiB: 100},
-			measure.Line{Phase: "floor: rules applied", PeakMiB: 900}),
-		run(1000, 10, "", measure.Line{Phase: "operator: rules applied", PeakMiB: 0}),
-		run(1000, 10, "pods", measure.Line{Phase: "operator: rules applied", PeakMiB: 900}),
-	}
-	got := c.draw(runs)
-	for _, want := range []string{
-		`cx="64.0" cy="48.0"`, `cx="530.0" cy="312.0"`, ">1 rule<", ">10 rules<", ">1000<", ">100<", "(MiB)",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %s in %s", want, got)
-		}
-	}
-	if strings.Contains(got, "900") {
-		t.Error("the floor is drawn, or a run on a control plane")
-	}
-}
 
 func TestTheTablesAreFilled(t *testing.T) {
 	third := measure.Ratio{Median: 0.3, Low: 0.2, High: 0.4, Rounds: 6}
@@ -41,29 +17,50 @@ func TestTheTablesAreFilled(t *testing.T) {
 		{Nodes: 100, Rules: 1, Commit: "c1", Lines: []measure.Line{
 			{Phase: "operator: all evidence turns good", Wall: 2, CPU: 3, Patches: 100, Events: 90, StatusWrites: 10},
 			{Phase: "operator: heartbeats, and 10 changes a second", P50: 0.002, P99: 0.005, PeakMiB: 70},
-			{Phase: "operator: heartbeats only", CPU: 0.4}}},
-		{Nodes: 1000, Rules: 20, Rounds: 6, Machine: "m", Commit: "c2", Evidence: "pods", Lines: []measure.Line{
-			{Phase: "equal-floor: all evidence turns good", PeakMiB: 50},
-			{Phase: "operator: all evidence turns good", Wall: 2, Equal: measure.Ratios{Wall: third}, PeakMiB: 60}}},
+			{Phase: "operator: heartbeats only", CPU: 0.4},
+			{Phase: "operator: restart, then one change", Wall: 0.2, P50: 0.5, P99: 0.5}}},
+		{Nodes: 5000, Rules: 50, Commit: "c4", Lines: []measure.Line{{Phase: "operator: rules applied", PeakMiB: 300}}},
+		{Nodes: 15000, Rules: 50, Commit: "c5", Lines: []measure.Line{{Phase: "operator: rules applied", PeakMiB: 501}}},
+		{Nodes: 5000, Rules: 10, Commit: "c6", Evidence: measure.Outage, Lines: []measure.Line{
+			{Phase: "operator: all evidence turns bad", CPU: 10, Patches: 5000, PeakMiB: 1000},
+			{Phase: "operator: the same again: good", CPU: 9}, {Phase: "operator: its end", CPU: 3},
+			{Phase: "operator: outage under maxUnavailable", CPU: 4.5, Patches: 1500}}},
+		{Nodes: 1000, Rules: 20, Rounds: 6, Machine: "m", Commit: "c2", Evidence: "conditions", Lines: []measure.Line{
+			{Phase: "equal-floor: all evidence turns good", PeakMiB: 50, OthersCPU: 0.4},
+			{Phase: "operator: all evidence turns good", Wall: 2, CPU: 1, PeakMiB: 60, P99: 1,
+				Equal: measure.Ratios{Wall: third, P99: third, CPU: third}, Lean: measure.Ratios{Wall: third}},
+			{Phase: "operator: heartbeats only", Wall: 3, CPU: 1,
+				Equal: measure.Ratios{Wall: third, CPU: third}, Lean: measure.Ratios{Wall: third}},
+			{Phase: "operator: a restart, then one change", Wall: 4, CPU: 1}}},
 		{Rounds: 3, Machine: "m", Commit: "c3", Evidence: measure.Admission, Requests: []measure.Request{
 			{Kind: "heartbeat", Setup: "nothing", CPU: 2, P50: 5, P99: 9, Ratio: measure.Ratio{Median: 1, Low: 1, High: 1}},
 			{Kind: "heartbeat", Setup: "policy, 1 rule", CPU: 2.5, P50: 6, P99: 20, Ratio: third},
 			{Kind: "creation", Setup: "nothing"}, {Kind: "creation", Setup: "policy, 1 rule", P99: 30},
 			{Kind: "binding", Setup: "nothing"}, {Kind: "binding", Setup: "all", P99: 40},
 		}, Targets: []measure.Target{{Title: "t", Detail: "1.1"}}},
+		{Rounds: 5, Machine: "m", Commit: "c7", Evidence: measure.Agent, Rows: [][]string{{"latency", "2", "1", "2.00"}}},
 	}
-	got, err := fill("a\n<!-- begin sizes -->\nold\n<!-- end sizes -->\nb\n<!-- begin conditions -->\n"+
-		"<!-- end conditions -->\n<!-- begin pods -->\n<!-- end pods -->\nc\n<!-- begin admission -->\n"+
-		"<!-- end admission -->\n", runs)
+	got, err := fill("a\n<!-- begin sizes -->\nold\n<!-- end sizes -->\nb\n<!-- begin outage -->\n<!-- end outage -->\n"+
+		"<!-- begin conditions -->\n<!-- end conditions -->\n<!-- begin pods -->\n<!-- end pods -->\nc\n"+
+		"<!-- begin admission -->\n<!-- end admission -->\n<!-- begin agent -->\n<!-- end agent -->\n", runs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"a\n<!-- begin sizes -->\n\n| Nodes", "\n<!-- end sizes -->\nb\n",
-		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 3.0 s | 200, 100 a second | 0.0 s | 20m | c1 |\n",
-		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, commit c2. The operator used 60 MiB, and the equal " +
-			"floor 50 MiB. Targets: wall time 1.20, p99 1.25, CPU of heartbeats 1.20.",
-		"| all evidence turns good | 2.0 s, 0 ms | 0.0 s | 0.30 (0.20-0.40) |",
+		// The clock stops at the last patch, and most events come later. A restart begins with the process.
+		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 50 | 3.0 s, 200 | 0.5 s | 20m | c1 |\n",
+		"| 5000 x 50 | 300 MiB of 300, reached |", "| 15000 x 50 | **501 MiB of 500, missed** |",
+		"| 5000 x 10 | 10.0 s, 2.0 ms | 9.0 s | 4.5 s, 3.0 ms | 3.0 s | c6 |\n",
+		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, at most 0.4 s of CPU by all others in a phase, commit " +
+			"c2. The operator used 60 MiB, and the equal floor 50 MiB. Targets: wall time 1.20, p99 1.25, CPU of heartbeats " +
+			"1.20.\n\n| Phase",
+		"| all evidence turns good | 2.0 s, 1000 ms | 1.0 s | 0.30 (0.20-0.40), reached | 0.30 (0.20-0.40), reached | " +
+			"0.30 (0.20-0.40) | 0.30 (0.20-0.40) | - |",
+		"| heartbeats only | 3.0 s | 1.0 s | - | - | 0.30 (0.20-0.40), reached | - | - |",
+		"| a restart, then one change | 4.0 s | - | - | - | - | - | - |",
+		"medians of the rounds.\n\n|  | Agent | Constant | Ratio |\n|---|---|---|---|\n| latency | 2 | 1 | 2.00 |\n",
+		"<!-- begin pods -->\n\n" + none + "\n<!-- end pods -->",
 		"| | heartbeat | creation |\n|---|---|---|\n| nothing | 2.0, 1.00; 5, 9 | 0.0, -; 0, 0 |\n" +
 			"| policy, 1 rule | 2.5, 0.30 (0.20-0.40); 6, 20 | 0.0, -; 0, 30 |\n\n| | binding |\n|---|---|\n",
 		"| all | 0.0, -; 0, 40 |\n\n| Target | Measured |\n|---|---|\n| t | 1.1, NOT reached |\n\n<!-- end admission -->",
@@ -77,5 +74,17 @@ func TestTheTablesAreFilled(t *testing.T) {
 	}
 	if _, err := fill("a page without tables", runs); err == nil {
 		t.Error("no error about a page without tables")
+	}
+}
+
+func TestEachRowIsOfACommit(t *testing.T) {
+	for commit, fine := range map[string]bool{"0123456789ab": true, "0123456789ab-dirty": false, "": false} {
+		file := filepath.Join(t.TempDir(), "run.json")
+		if err := (&measure.Run{Commit: commit}).Write(file); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read([]string{file}); (err == nil) != fine {
+			t.Errorf("commit %q: %v", commit, err)
+		}
 	}
 }

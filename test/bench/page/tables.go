@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,9 +17,11 @@ const operator = "operator: "
 // tables are what stands in the page between "<!-- begin NAME -->" and "<!-- end NAME -->".
 var tables = map[string]func([]*measure.Run) string{
 	"sizes":      sizes,
+	"outage":     outage,
 	"conditions": func(runs []*measure.Run) string { return results(runs, "conditions") },
 	"pods":       func(runs []*measure.Run) string { return results(runs, "pods") },
 	"admission":  admission,
+	"agent":      agent,
 }
 
 // fill replaces the tables of a page.
@@ -35,62 +38,71 @@ func fill(page string, runs []*measure.Run) (string, error) {
 	return page, nil
 }
 
+// none takes the place of a table without rows.
+const none = "No run of this version on a quiet machine is committed yet.\n"
+
 // sizes is the table of the runs without a control plane.
 func sizes(runs []*measure.Run) string {
 	b := &strings.Builder{}
-	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node becomes ready: p50, p99 | " +
-		"All become ready: wall time, CPU | Requests for that | Restart: first patch | CPU with heartbeats | " +
-		"Commit |\n|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node changes: p50, p99 | " +
+		"All become ready: wall time, patches a second | CPU and requests for that | Restart: first patch | " +
+		"CPU with heartbeats | Commit |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, run := range runs {
 		if run.Evidence != "" {
 			continue
 		}
 		one, all := line(run, operator+"heartbeats, and 10 changes a second"), line(run, operator+"all evidence turns good")
 		requests := all.Patches + all.Refused + all.Events + all.StatusWrites + all.Other
-		fmt.Fprintf(b, "| %d x %d | %.0f MiB | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.1f s | %.0f, %.0f a second | "+
-			"%.1f s | %.0fm | %s |\n", run.Nodes, run.Rules, greatest(run, operator),
-			line(run, "standby: all nodes listed again").PeakMiB,
-			one.P50*1000, one.P99*1000, all.Wall, all.CPU, requests, requests/max(all.Wall, 1e-3),
-			line(run, operator+"restart, then one change").Wall, line(run, operator+"heartbeats only").CPU*1000/20, run.Commit)
+		fmt.Fprintf(b, "| %d x %d | %s | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.0f | %.1f s, %.0f | %.1f s | %.0fm | %s |\n",
+			run.Nodes, run.Rules, memory(run), line(run, "standby: all nodes listed again").PeakMiB, one.P50*1000, one.P99*1000,
+			all.Wall, all.Patches/max(all.Wall, 1e-3), all.CPU, requests,
+			line(run, operator+"restart, then one change").P99, line(run, operator+"heartbeats only").CPU*1000/20, run.Commit)
 	}
 	return b.String()
+}
+
+// memory is the operator's most memory, and the target, if the size has one.
+func memory(run *measure.Run) string {
+	used, target := run.Greatest("operator"), measure.MemoryTarget(run.Nodes, run.Rules)
+	switch {
+	case target == 0:
+		return fmt.Sprintf("%.0f MiB", used)
+	case used > float64(target):
+		return fmt.Sprintf("**%.0f MiB of %d, missed**", used, target)
+	}
+	return fmt.Sprintf("%.0f MiB of %d, reached", used, target)
+}
+
+// outage is the table of the runs of an outage of all nodes.
+func outage(runs []*measure.Run) string {
+	b := &strings.Builder{}
+	for _, run := range runs {
+		if run.Evidence != measure.Outage {
+			continue
+		}
+		each := func(l *measure.Line) string {
+			return fmt.Sprintf("%.1f s, %.1f ms", l.CPU, l.CPU*1000/max(l.Patches, 1))
+		}
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.1f s | %s |\n", run.Nodes, run.Rules,
+			each(line(run, operator+"all evidence turns bad")), line(run, operator+"the same again: good").CPU,
+			each(line(run, operator+"outage under maxUnavailable")), line(run, operator+"its end").CPU, run.Commit)
+	}
+	if b.Len() == 0 {
+		return none
+	}
+	return "| Nodes x rules | Without a limit: CPU, for each tainted node | its end | " +
+		"With 30 %: CPU, for each tainted node | its end | Commit |\n|---|---|---|---|---|---|\n" + b.String()
 }
 
 // results are the tables of the runs on a control plane.
 func results(runs []*measure.Run, evidence string) string {
 	var all []string
 	for _, run := range runs {
-		if run.Evidence != evidence {
-			continue
+		if run.Evidence == evidence {
+			all = append(all, run.Table())
 		}
-		most, b := measure.MostOf(run.Rules), &strings.Builder{}
-		fmt.Fprintf(b, "%d nodes, %d %s, %d rounds, %s, %.1f s of CPU stolen, commit %s. The operator used %.0f MiB, and "+
-			"the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of heartbeats %.2f.\n\n", run.Nodes, run.Rules,
-			plural("rule", run.Rules), run.Rounds, run.Machine, run.Stolen, run.Commit, greatest(run, operator),
-			greatest(run, "equal-floor: "), most.Wall, most.P99, most.Heartbeats)
-		b.WriteString("| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
-			"p99 x lean | Control plane's CPU x equal | Patches | Events | Statuses |\n" +
-			"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
-		for i := range run.Lines {
-			l := &run.Lines[i]
-			phase, ok := strings.CutPrefix(l.Phase, operator)
-			if !ok {
-				continue
-			}
-			wall, p99, cpu := "-", "-", l.Equal.CPU.String()
-			switch {
-			case strings.HasPrefix(phase, "heartbeats"):
-				cpu = l.Equal.CPU.Judged(most.Heartbeats)
-			case l.Equal.Wall.Rounds > 0:
-				wall, p99 = l.Equal.Wall.Judged(most.Wall), l.Equal.P99.Judged(most.P99)
-			}
-			fmt.Fprintf(b, "| %s | %.1f s, %.0f ms | %.1f s | %s | %s | %s | %s | %s | %s | %.0f | %.0f | %.0f |\n",
-				phase, l.Wall, l.P99*1000, l.CPU, wall, p99, cpu, l.Lean.Wall, l.Lean.P99, l.Equal.ControlPlane, l.Patches,
-				l.Events, l.StatusWrites)
-		}
-		all = append(all, b.String())
 	}
-	return strings.Join(all, "\n")
+	return cmp.Or(strings.Join(all, "\n"), none)
 }
 
 // admission are the tables of what admission costs the API server: a column for each kind of request, one table for
@@ -134,13 +146,29 @@ func admission(runs []*measure.Run) string {
 			}
 			kinds = kinds[n:]
 		}
-		b.WriteString("\n| Target | Measured |\n|---|---|\n")
-		for _, t := range run.Targets {
-			fmt.Fprintf(b, "| %s | %s, %s |\n", t.Title, t.Detail, t.Word())
+		b.WriteString("\n" + targets(run))
+	}
+	return cmp.Or(b.String(), none)
+}
+
+// agent is the table of the node agent.
+func agent(runs []*measure.Run) string {
+	for _, run := range runs {
+		if run.Evidence == measure.Agent {
+			return fmt.Sprintf("%d rounds, %s, %.1f s of CPU stolen, commit %s. The numbers are the medians of the rounds.\n\n"+
+				"%s\n%s", run.Rounds, run.Machine, run.Stolen, run.Commit, run.RowsTable("", "Agent", "Constant", "Ratio"),
+				targets(run))
 		}
 	}
-	if b.Len() == 0 {
-		return "No run of this version on a quiet machine is committed yet.\n"
+	return none
+}
+
+// targets is the table of the targets of a run.
+func targets(run *measure.Run) string {
+	b := &strings.Builder{}
+	b.WriteString("| Target | Measured |\n|---|---|\n")
+	for _, t := range run.Targets {
+		fmt.Fprintf(b, "| %s | %s, %s |\n", t.Title, t.Detail, t.Word())
 	}
 	return b.String()
 }
@@ -151,14 +179,4 @@ func line(run *measure.Run, phase string) *measure.Line {
 		return &run.Lines[i]
 	}
 	return &measure.Line{}
-}
-
-// greatest is the most memory of a contestant in any phase, in MiB.
-func greatest(run *measure.Run, contestant string) (peak float64) {
-	for i := range run.Lines {
-		if strings.HasPrefix(run.Lines[i].Phase, contestant) {
-			peak = max(peak, run.Lines[i].PeakMiB)
-		}
-	}
-	return peak
 }

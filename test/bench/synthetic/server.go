@@ -158,18 +158,6 @@ func (s *Server) Rules() (out []*v1alpha1.NodeReadinessRule) {
 	return out
 }
 
-// Lease returns who holds the lease of the leader.
-func (s *Server) Lease() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, obj := range s.kinds["leases"].objects {
-		if lease, ok := obj.(*coordinationv1.Lease); ok && lease.Spec.HolderIdentity != nil {
-			return *lease.Spec.HolderIdentity
-		}
-	}
-	return ""
-}
-
 // Counts returns what was written since the start.
 func (s *Server) Counts() Counts {
 	s.mu.Lock()
