@@ -48,8 +48,8 @@ type Decision struct {
 	Rule *ruleset.Rule
 	// Hold is the state of the rule's guard.
 	Hold Hold
-	// Outdated says that the node is ready again, and that the deletion began before that.
-	Outdated bool
+	// ReadySince is when the node became ready again, if the deletion began before that. Otherwise it is zero.
+	ReadySince time.Time
 	// Message explains the denial to the client.
 	Message string
 	// Rehearsed are the rules in dry-run that would deny the deletion.
@@ -129,7 +129,7 @@ func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decisio
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
 			d.Hold.Until.UTC().Format(time.RFC3339)))
 	case d.Hold.State == HoldNone && outdated(rule, r, in):
-		d.Outdated = true
+		d.ReadySince = in.Verdict.Since
 		d.Message = denial(rule, r, fmt.Sprintf("has been ready again since %s, after this eviction began",
 			in.Verdict.Since.UTC().Format(time.RFC3339)))
 	default:

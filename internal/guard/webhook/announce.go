@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/internal/fleet"
-	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -74,13 +73,14 @@ func NewReporter(live client.Reader, recorder events.EventRecorder, clock clock.
 
 // denial is a deletion that a rule denies, or would deny if it were not in dry-run.
 type denial struct {
-	user     string
-	pod      *corev1.Pod // only its names, UID and node
-	node     *corev1.Node
-	rule     *ruleset.Rule
-	message  string
-	hold     guard.Hold // the zero value in a rehearsal
-	outdated bool
+	user    string
+	pod     *corev1.Pod // only its names, UID and node
+	node    *corev1.Node
+	rule    *ruleset.Rule
+	message string
+	// since is when the node was lost or, for a deletion that began before, ready again. It is zero in a rehearsal.
+	since time.Time
+	until time.Time // zero if the guard has ended
 }
 
 // report is what is reported once. A node has many pods, and the node controller tries each pod five times: they must
@@ -88,10 +88,10 @@ type denial struct {
 type report struct {
 	about any // a UID
 	rule  string
-	hold  time.Time
+	since time.Time
 }
 
-func (d *denial) report(about types.UID) report { return report{about, d.rule.Name, d.hold.Since} }
+func (d *denial) report(about types.UID) report { return report{about, d.rule.Name, d.since} }
 
 // first reports whether this was not reported before, and records it.
 func (r *Reporter) first(what report) bool {
@@ -152,7 +152,7 @@ func (r *Reporter) exists(ctx context.Context, pod *corev1.Pod) bool {
 // time to time one on the rule, for all its nodes.
 func (r *Reporter) announce(ctx context.Context, d *denial) {
 	rule := d.rule.Reference()
-	if d.hold.Since.IsZero() {
+	if d.since.IsZero() {
 		r.event(d.pod, rule, reasonEvictionRehearsed, "Rule %s is in dry-run; if enforced, it would have denied "+
 			"the eviction of this pod from node %s", d.rule.Name, d.node.Name)
 		if r.first(d.report(d.node.UID)) {
@@ -162,7 +162,7 @@ func (r *Reporter) announce(ctx context.Context, d *denial) {
 		return
 	}
 	log.FromContext(ctx).Info("Denied the eviction of a pod", "user", d.user, "pod", d.pod.Namespace+"/"+d.pod.Name,
-		"node", d.node.Name, "rule", d.rule.Name, "until", d.hold.Until, "outdated", d.outdated)
+		"node", d.node.Name, "rule", d.rule.Name, "until", d.until, "outdated", d.until.IsZero())
 	guardedPods.WithLabelValues(d.rule.Name).Inc()
 	r.event(d.pod, rule, reasonEvictionDenied, "%s", d.message)
 	if r.first(d.report(d.node.UID)) {

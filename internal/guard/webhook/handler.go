@@ -4,6 +4,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,7 +93,7 @@ func (h *Handler) answer(req *admission.Request, pod *corev1.Pod, node *corev1.N
 		if !dryRun {
 			denials.WithLabelValues(d.Rule.Name).Inc()
 			h.Reporter.add(denial{user: req.UserInfo.Username, pod: pod, node: node, rule: d.Rule, message: d.Message,
-				hold: d.Hold, outdated: d.Outdated})
+				since: cmp.Or(d.ReadySince, d.Hold.Since), until: d.Hold.Until})
 		}
 	}
 	if len(d.Rehearsed) > 0 {

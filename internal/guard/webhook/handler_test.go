@@ -149,6 +149,7 @@ func TestHandle(t *testing.T) {
 		change  func(*admissionv1.AdmissionRequest)
 		pod     *corev1.Pod
 		users   []string // by default those of the flag
+		back    bool     // the node is ready again
 		unready bool
 		denied  bool
 		warns   string
@@ -177,6 +178,8 @@ func TestHandle(t *testing.T) {
 		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},
 		"a pod of an unknown node":     {pod: build.MakePod("default", "p").Node("n2").Obj()},
 		"caches that are not complete": {unready: true},
+		"a deletion that began before the node was ready again": {back: true, denied: true, events: 3,
+			pod: build.WrapPod(guarded(0)).Condition(corev1.DisruptionTarget, "DeletionByTaintManager", start).Obj()},
 		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run",
 			events: 2},
 	} {
@@ -184,6 +187,11 @@ func TestHandle(t *testing.T) {
 			w := newWorld()
 			if c.rule != nil {
 				w = newWorld(c.rule)
+			}
+			if c.back {
+				lost := w.Nodes.(nodes)["n1"] //nolint:errcheck,forcetypeassert // newWorld made it
+				lost = build.WrapNode(lost).Condition("Ready", "True", start).Untaint(corev1.TaintNodeUnreachable).Obj()
+				w.Nodes = nodes{"n1": lost}
 			}
 			w.synced = !c.unready
 			if c.users != nil {
