@@ -6,6 +6,7 @@ package eviction
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -35,6 +36,9 @@ const (
 	watchEvery = time.Minute
 	// beforeRules is how long a node waits before the first rules are in force.
 	beforeRules = time.Second
+	// lookedFor is how long the node counts that was read before its pods are evicted. A process that was frozen for
+	// longer than its lease may not know yet that the node has recovered.
+	lookedFor = 10 * time.Second
 	// firstTry is the longest time between the announcement of an eviction that is not denied and the deletion.
 	firstTry = 2 * time.Second
 	// disruptionReason is the reason of the condition DisruptionTarget that an evicted pod has.
@@ -94,13 +98,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	// The cache may be behind, and the node may have recovered.
+	looked := r.Clock.Now()
 	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if active, ended, _ = r.guards(node); active || len(ended) == 0 {
 		return reconcile.Result{}, nil
 	}
-	return r.evict(ctx, node, ended)
+	return r.evict(ctx, node, ended, looked)
 }
 
 // guards reports whether a rule's guard is active on the node, and returns the rules whose guard has ended there. A
@@ -122,8 +127,10 @@ func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Ru
 	return active, ended, frozen
 }
 
-// evict evicts every pod of the node that is due, and requeues for the time when the next one is.
-func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule) (reconcile.Result, error) {
+// evict evicts every pod of the node that is due, and requeues for the time when the next one is. looked is when the
+// node was read.
+func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*ruleset.Rule, looked time.Time) (
+	reconcile.Result, error) {
 	pods, err := sources.AllPods(ctx, r.Live, node.Name)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -162,7 +169,9 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 		if r.recovered(ctx, node, rule) {
 			return reconcile.Result{}, nil
 		}
-		switch err := r.evictPod(ctx, node, pod, rule); {
+		switch err := r.evictPod(ctx, node, pod, rule, looked); {
+		case errors.Is(err, errOutdated):
+			return reconcile.Result{RequeueAfter: time.Millisecond}, nil
 		case refuses(err):
 			again(r.refused.add(node.Name, pod, now))
 			log.FromContext(ctx).Error(err, "Could not evict a pod, retrying later", "pod", pod.Namespace+"/"+pod.Name)
@@ -202,13 +211,23 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 	return now.UID != node.UID || hold != guard.HoldEnded && hold != guard.HoldEnding
 }
 
+// errOutdated means that the node must be read again before a pod is evicted.
+var errOutdated = errors.New("the node was read too long ago")
+
 // evictPod evicts as the node controller does: it sets the condition DisruptionTarget, and then deletes the pod.
-func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule) error {
+func (r *Reconciler) evictPod(ctx context.Context, node *corev1.Node, pod *corev1.Pod, rule *ruleset.Rule,
+	looked time.Time) error {
+	if r.Clock.Since(looked) > lookedFor {
+		return errOutdated
+	}
 	if err := r.announceDisruption(ctx, node, pod, rule); err != nil {
 		if apierrors.IsNotFound(err) || replaced(err) {
 			return nil
 		}
 		return fmt.Errorf("announcing the eviction of pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	if r.Clock.Since(looked) > lookedFor {
+		return errOutdated
 	}
 	err := r.Live.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
 	switch {

@@ -335,6 +335,23 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.deletes).To(HaveLen(1))
 	})
 
+	DescribeTable("evicts nothing by what it knew before it was frozen, and the node became ready",
+		func(ctx context.Context, at func(*world) *func(), deleted int) {
+			w := newWorld(ctx)
+			w.pod("due-1", 5)
+			w.pod("due-2", 5)
+			w.stale = w.recorded(60)
+			*at(w) = func() {
+				w.clock.SetTime(w.clock.Now().Add(time.Minute))
+				w.ready(corev1.ConditionTrue)
+			}
+			Expect(w.at(61).RequeueAfter).To(BeNumerically("<", time.Second))
+			Expect(w.deletes).To(HaveLen(deleted))
+		},
+		Entry("while it announces the first eviction", func(w *world) *func() { return &w.announcing }, 0),
+		Entry("while it deletes the first pod", func(w *world) *func() { return &w.deleting }, 1),
+	)
+
 	DescribeTable("evicts what is due, and then says so, when the guard ends by", func(ctx context.Context,
 		end func(*build.RuleWrapper)) {
 		w := newWorld(ctx)
