@@ -272,7 +272,7 @@ func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondi
 		switch {
 		case before.Message == string(p.buffer):
 			return
-		case p.Now.Before(due):
+		case p.Now.Before(due) && !before.LastHeartbeatTime.After(p.Now): // else a clock was ahead
 			p.recheck(due)
 			return
 		}
