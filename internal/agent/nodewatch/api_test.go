@@ -33,7 +33,6 @@ type api struct {
 	requests []string
 	times    []time.Time
 	stream   *io.PipeWriter // of the watch that is under way
-	proto    int            // major version of HTTP; 0: unknown
 }
 
 // tooMany is how many requests the server answers: a loop without a pause would keep the time of a test's bubble still.
@@ -74,7 +73,7 @@ func (a *api) RoundTrip(r *http.Request) (*http.Response, error) {
 		body, stream := io.Pipe()
 		a.stream = stream
 		context.AfterFunc(r.Context(), func() { _ = body.CloseWithError(r.Context().Err()) })
-		return &http.Response{StatusCode: http.StatusOK, ProtoMajor: a.proto, Header: asJSON, Body: body}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: asJSON, Body: body}, nil
 	case verb == "list":
 		list := &corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
 		list.ResourceVersion = "100"

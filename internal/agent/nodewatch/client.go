@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,8 +26,8 @@ const (
 	pingLimit = 1500 * time.Millisecond
 	// RequestLimit is how long the API server may take to answer.
 	RequestLimit = time.Second
-	// quietFor is how long a watch without HTTP/2 may be silent. There are no pings then, for example behind a proxy, but
-	// the API server sends a bookmark about once a minute.
+	// quietFor is how long a watch may be silent: the API server sends a bookmark about once a minute. A proxy may answer
+	// the pings, or speak HTTP/1, which has none.
 	quietFor = 2 * time.Minute
 )
 
@@ -37,7 +36,6 @@ const (
 type Client struct {
 	rest.Interface
 	transport *http.Transport
-	noPings   atomic.Bool // the last answer came over HTTP/1, which has no pings
 }
 
 // NewClient returns a client with the agent's time limits. It connects at the first request.
@@ -67,20 +65,9 @@ func NewClient(config *rest.Config) (*Client, error) {
 
 // connect sends the requests to next.
 func (c *Client) connect(config *rest.Config, next http.RoundTripper) (err error) {
-	c.Interface, err = rest.RESTClientForConfigAndClient(config, &http.Client{Transport: roundTripper(
-		func(r *http.Request) (*http.Response, error) {
-			resp, err := next.RoundTrip(r)
-			if err == nil {
-				c.noPings.Store(resp.ProtoMajor == 1)
-			}
-			return resp, err
-		})})
+	c.Interface, err = rest.RESTClientForConfigAndClient(config, &http.Client{Transport: next})
 	return err
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }

@@ -26,14 +26,14 @@ func NewBackoff() wait.Backoff {
 }
 
 // Delay returns how long to wait before the next retry: the next step of the backoff, twice that if the error is
-// Forbidden, or the server's Retry-After with jitter if that is longer. err may be nil.
+// Forbidden, or the server's Retry-After, at most lastRetryAfter, with jitter if that is longer. err may be nil.
 func Delay(backoff *wait.Backoff, err error) time.Duration {
 	delay := backoff.Step()
 	if isForbidden(err) {
 		delay *= 2
 	}
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		delay = max(delay, wait.Jitter(time.Duration(seconds)*time.Second, 1))
+		delay = max(delay, wait.Jitter(min(time.Duration(seconds)*time.Second, lastRetryAfter), 1))
 	}
 	return delay
 }
@@ -156,14 +156,10 @@ func (w *Watcher) watch(ctx context.Context, client *Client, version string) (st
 	w.rewatch = firstRewatch
 	w.setWatching(true)
 	defer w.setWatching(false)
-	if client.noPings.Load() {
-		limit = time.AfterFunc(quietFor, cancel)
-		defer limit.Stop()
-	}
+	limit = time.AfterFunc(quietFor, cancel)
+	defer limit.Stop()
 	for event := range events.ResultChan() {
-		if client.noPings.Load() {
-			limit.Reset(quietFor)
-		}
+		limit.Reset(quietFor)
 		switch event.Type {
 		case watch.Error:
 			return version, apierrors.FromObject(event.Object)

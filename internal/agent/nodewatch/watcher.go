@@ -37,6 +37,9 @@ const (
 	// lastRetry is the longest wait before a retry while the API server is unavailable. It is twice as long if the API
 	// server answers Forbidden.
 	lastRetry = 30 * time.Second
+	// lastRetryAfter is the longest wait that a server can ask for. A proxy that answers for the API server may ask for
+	// hours.
+	lastRetryAfter = time.Minute
 )
 
 // Options configure a Watcher.

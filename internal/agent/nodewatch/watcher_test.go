@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -60,7 +61,7 @@ func TestTheNodeIsWatched(t *testing.T) {
 		w, log := start(t, Options{Connect: a.connect}, func() { changes++ })
 		expect(t, w, "False")
 		expectAsked(t, a, "list", "watch from 100")
-		time.Sleep(4 * time.Minute)
+		time.Sleep(quietFor - time.Second)
 		expect(t, w, "False") // from memory, however old
 		if n := w.Wait(context.Background()); n.Object == nil {
 			t.Errorf("got %+v", n)
@@ -415,6 +416,20 @@ func TestAFleetDoesNotRetryInStep(t *testing.T) {
 	})
 }
 
+// TestAProxyThatAsksForHours: an agent whose API server is back after a minute must not be blind for a day.
+func TestAProxyThatAsksForHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "True"), errs: map[string]error{
+			"list": apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, "get", schema.GroupResource{}, "", "down",
+				24*60*60, true)}}
+		w, _ := start(t, Options{Connect: a.connect})
+		time.Sleep(time.Minute)
+		a.set(func() { a.errs = nil })
+		time.Sleep(2 * lastRetryAfter)
+		expect(t, w, "True")
+	})
+}
+
 func TestOlder(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -494,27 +509,23 @@ func TestOnlyTheAPIServersWordIsTheEndOfTheNode(t *testing.T) {
 	}
 }
 
-// TestALostAPIServerWithoutHTTP2: nothing asks whether the connection still works. Bookmarks come about once a minute.
-func TestALostAPIServerWithoutHTTP2(t *testing.T) {
-	for _, proto := range []int{1, 2} {
-		synctest.Test(t, func(t *testing.T) {
-			a := &api{node: node("7", "True"), errs: map[string]error{}, proto: proto}
-			w, _ := start(t, Options{Connect: a.connect})
-			expect(t, w, "True")
-			for range 10 {
-				time.Sleep(quietFor - time.Second)
-				a.event(t, "BOOKMARK", node("101", "True"))
-			}
-			a.asked()
-			a.set(func() { a.errs["list"] = errHangs })
-			time.Sleep(quietFor + 2*RequestLimit)
-			want := "True" // HTTP/2 asks by itself
-			if proto == 1 {
-				want = "unavailable: no answer within 1s"
-			}
-			expect(t, w, want)
-		})
-	}
+// TestALostAPIServerBehindAProxy: the proxy keeps the connection, and answers pings. Bookmarks come about once a
+// minute.
+func TestALostAPIServerBehindAProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "True"), errs: map[string]error{}}
+		w, _ := start(t, Options{Connect: a.connect})
+		expect(t, w, "True")
+		a.asked()
+		for range 10 {
+			time.Sleep(quietFor - time.Second)
+			a.event(t, "BOOKMARK", node("101", "True"))
+		}
+		expectAsked(t, a)
+		a.set(func() { a.errs["list"] = errHangs })
+		time.Sleep(quietFor + 2*RequestLimit)
+		expect(t, w, "unavailable: no answer within 1s")
+	})
 }
 
 // TestTheLogNamesAMissingNode: a wrong NODE_NAME looks like that.
