@@ -83,6 +83,9 @@ func (p *plugin) convert(o *convertOptions) error {
 		if converted.Rules == 0 {
 			return fmt.Errorf("-f: %s: no NodeReadinessRule found", name)
 		}
+		if converted.Stream && len(o.files) > 1 {
+			return fmt.Errorf("-f: %s: JSON documents without separators: convert this file alone", name)
+		}
 		for _, note := range converted.Notes {
 			fmt.Fprintf(p.streams.ErrOut, "%s: %s\n", name, note)
 		}

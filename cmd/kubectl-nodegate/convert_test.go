@@ -37,6 +37,20 @@ var _ = Describe("convert", func() {
 		Expect(err).To(ContainSubstring("run kubectl delete admissionrules --all"))
 	})
 
+	It("converts several documents in JSON, but not among other files", func(ctx context.Context) {
+		const former, now = `{"stabilization": {"minimumHoldSeconds": 1}}`, `{"stabilization": {"minHoldSeconds": 1}}`
+		rule := `{"apiVersion": "rules.nodegate.io/v1alpha1", "kind": "NodeReadinessRule", "spec": ` + former + "}"
+		stream := file("stream.json", rule+"\n"+rule)
+		code, out, err := local(ctx, "convert", "-f", stream)
+		Expect(code).To(Equal(0), err)
+		Expect(out).To(Equal(strings.ReplaceAll(rule+"\n"+rule, former, now)))
+
+		code, out, err = local(ctx, "convert", "-f", file("rule.yaml", valid), "-f", stream)
+		Expect(code).To(Equal(1))
+		Expect(out).To(BeEmpty())
+		Expect(err).To(HaveSuffix("stream.json: JSON documents without separators: convert this file alone\n"))
+	})
+
 	DescribeTable("prints nothing for", func(ctx context.Context, says string, args ...string) {
 		code, out, err := local(ctx, append([]string{"convert"}, args...)...)
 		Expect(code).To(Equal(1))

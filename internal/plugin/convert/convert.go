@@ -66,6 +66,9 @@ type Result struct {
 	Text []byte
 	// Rules is how many rules it has.
 	Rules int
+	// Stream says that it has several documents in JSON with no separator between them. kubectl reads such a file, but
+	// no other documents after them.
+	Stream bool
 	// Notes say what a person must look at, with the numbers of lines.
 	Notes []string
 }
@@ -79,20 +82,24 @@ func Text(text []byte, group string) (*Result, error) {
 	}
 	c := &converter{group: group, lines: breaks.FindAllString(string(text), -1), edits: map[position]edit{},
 		seen: map[*yaml.Node]bool{}}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	for {
-		document := &yaml.Node{}
-		if err := decoder.Decode(document); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		for _, root := range document.Content {
-			c.object(root)
+	parts := documents(text)
+	for _, p := range parts {
+		c.start = p.start
+		decoder := yaml.NewDecoder(bytes.NewReader(p.text))
+		for {
+			document := &yaml.Node{}
+			if err := decoder.Decode(document); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return nil, err
+			}
+			for _, root := range document.Content {
+				c.object(root)
+			}
 		}
 	}
 	slices.Sort(c.notes)
-	return &Result{Text: []byte(c.apply()), Rules: c.rules, Notes: slices.Compact(c.notes)}, nil
+	return &Result{Text: []byte(c.apply()), Rules: c.rules, Stream: len(parts) > 1, Notes: slices.Compact(c.notes)}, nil
 }
 
 // position is where a word of the file begins: its line and column, from 1 on.
@@ -104,6 +111,7 @@ type edit struct{ old, now string }
 type converter struct {
 	group string
 	lines []string
+	start position // of the part that is converted
 	edits map[position]edit
 	seen  map[*yaml.Node]bool // the objects that are converted: an alias may lead to one again
 	rules int
@@ -111,13 +119,21 @@ type converter struct {
 }
 
 func (c *converter) note(at *yaml.Node, format string, args ...any) {
-	c.notes = append(c.notes, fmt.Sprintf("line %4d: ", at.Line)+fmt.Sprintf(format, args...))
+	c.notes = append(c.notes, fmt.Sprintf("line %4d: ", c.position(at).line)+fmt.Sprintf(format, args...))
+}
+
+// position returns where in the file a word begins.
+func (c *converter) position(n *yaml.Node) position {
+	if n.Line > 1 {
+		return position{c.start.line + n.Line - 1, n.Column}
+	}
+	return position{c.start.line, c.start.column + n.Column - 1}
 }
 
 // replace plans to replace a word, or the last part of it.
 func (c *converter) replace(n *yaml.Node, old, now string) {
 	if old != now {
-		c.edits[position{n.Line, n.Column}] = edit{old, now}
+		c.edits[c.position(n)] = edit{old, now}
 	}
 }
 

@@ -63,6 +63,19 @@ var after = strings.NewReplacer(`gpu, minimum:`, `gpu, min:`, `"minimum": 1`, `"
 	"minAllocatable", "minimumHold", "minHold", "1, headers", "1, httpHeaders", "cacheSeconds", "periodSeconds",
 	"minimumFree", "minFree").Replace(before)
 
+// documentsBefore has rules in JSON, one after the other: in one line, behind each other, and with characters that YAML
+// knows otherwise.
+var documentsBefore = strings.ReplaceAll(`{"apiVersion": "GROUP/v1alpha1", "kind": "NodeReadinessRule", "metadata": `+
+	`{"annotations": {"a": "ä\ud83d\ude00\\\\ud83d \/"}}, "spec": {"stabilization": {"minimumHoldSeconds": 1}}}
+  {"kind": "NodeReadinessRule", "apiVersion": "GROUP/v1alpha1", "spec": {"stabilization": {"minimumHoldSeconds": 1}}}{
+	"kind": "NodeReadinessRule", "apiVersion": "GROUP/v1alpha1", "spec": {"stabilization": {"minimumHoldSeconds": 1}}}
+
+{"kind": "NodeReadinessRule",
+ "metadata": {"uid": "a"},
+ "apiVersion": "GROUP/v1alpha1"}
+{"kind": "ConfigMap", "data": {"minimumFreePercent": "1"}}
+`, "GROUP", theirs)
+
 func TestText(t *testing.T) {
 	const rule = "kind: NodeReadinessRule\napiVersion: \"" + theirs + "/v1alpha1\"\nmetadata: {name: a}\n"
 	merges := "a0: &a0 {}\n"
@@ -133,6 +146,9 @@ func TestText(t *testing.T) {
 			want: "a: &a {minHoldSeconds: 1}\n" + rule + "spec: {stabilization: {<<: *a}}\n", rules: 1},
 		"windows": {text: strings.ReplaceAll(rule+"spec: {stabilization: {minimumHoldSeconds: 1}}\n", "\n", "\r\n"),
 			want: strings.ReplaceAll(rule+"spec: {stabilization: {minHoldSeconds: 1}}\n", "\n", "\r\n"), rules: 1},
+		"JSON documents": {text: documentsBefore, group: own, rules: 4,
+			want:  strings.NewReplacer(theirs, own, "minimumHold", "minHold").Replace(documentsBefore),
+			notes: []string{"line    6: metadata.uid is of the object in the cluster: remove it before you apply the file"}},
 		"no rule": {text: "a: b\n", want: "a: b\n"},
 		"empty":   {},
 	} {
