@@ -118,6 +118,27 @@ func (r *Record) Admitted() bool {
 	return *r == Record{Rule: r.Rule, Taint: r.Taint, Since: r.Since, Late: r.Late} && r.Rule != "" && r.Taint != ""
 }
 
+// RecordOn returns the key and the value of the rule's record on a node. If it has none, they are those of the rule
+// that it continues. So they are if admission has claimed the node for the rule meanwhile, because it does not know the
+// other record: what the operator wrote there says more.
+func RecordOn(rule *ruleset.Rule, node *corev1.Node) (key, value string, ok bool) {
+	value, ok = node.Annotations[rule.RecordKey()]
+	former, _ := rule.FormerKeys(node)
+	if former == "" {
+		return rule.RecordKey(), value, ok
+	}
+	before, recorded := node.Annotations[former]
+	if recorded && ok {
+		own, _ := ReadRecord(value)
+		predecessor, readable := ReadRecord(before)
+		recorded = own.Admitted() && readable && !predecessor.Admitted()
+	}
+	if recorded {
+		return former, before, true
+	}
+	return rule.RecordKey(), value, ok
+}
+
 // Short returns the record without what the operator can do without, for a node whose annotations have little room. A
 // reboot that is not recorded counts as seen.
 func (r Record) Short() Record {

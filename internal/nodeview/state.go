@@ -59,7 +59,7 @@ type State struct {
 // StateOf returns the state of a node under a rule.
 func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nolint:gocyclo // one field after the other
 	s := State{Matches: rule.Matches(node.Labels)}
-	_, value, ok := rule.RecordOn(node)
+	_, value, ok := RecordOn(rule, node)
 	s.HasRecord = ok
 	if ok {
 		s.Record, _ = DecodeRecord(value, node, now)
@@ -162,7 +162,7 @@ func bootHeartbeat(node *corev1.Node, now time.Time) time.Time {
 
 // claimedByAnother reports whether the record of another rule claims this rule's taint.
 func claimedByAnother(rule *ruleset.Rule, node *corev1.Node) bool {
-	own, _, _ := rule.RecordOn(node)
+	own, _, _ := RecordOn(rule, node)
 	for key, value := range node.Annotations {
 		if !strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) || key == own {
 			continue
@@ -211,7 +211,7 @@ func (s *State) Concerns(rule *ruleset.Rule, node *corev1.Node) bool {
 // Leftover reports whether a node has anything that the deletion of a rule waits for: all that the rule wrote, except
 // completion markers, which outlive it.
 func Leftover(rule *ruleset.Rule, node *corev1.Node) bool {
-	if _, _, recorded := rule.RecordOn(node); recorded || rule.RemoveMarkers && Completed(rule, node) {
+	if _, _, recorded := RecordOn(rule, node); recorded || rule.RemoveMarkers && Completed(rule, node) {
 		return true
 	}
 	_, inherited := rule.Inherited[node.Name]

@@ -362,16 +362,6 @@ func (r *Rule) MarkerKey() string { return r.keys.marker }
 // OldMarkerKey returns the key of that annotation in its older form.
 func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 
-// RecordOn returns the key and the value of the rule's record on a node. If it has none, they are those of the rule
-// that it continues.
-func (r *Rule) RecordOn(node *corev1.Node) (key, value string, ok bool) {
-	if value, ok = node.Annotations[r.keys.record]; ok || r.former.record == "" {
-		return r.keys.record, value, ok
-	}
-	value, ok = node.Annotations[r.former.record]
-	return r.former.record, value, ok
-}
-
 // FormerKeys returns the keys of what the rule that this one continues may have written on a node: its record, and
 // completion markers. Markers of the older form have no UID. On a node that is not older than this rule, they are
 // another controller's.

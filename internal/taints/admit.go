@@ -136,7 +136,7 @@ func admissionPatch(node *corev1.Node, taints []corev1.Taint, annotations map[st
 
 // AdmittedByPolicy reports whether a rule's claim on a node was made by the admission policy, which has no clock.
 func AdmittedByPolicy(rule *ruleset.Rule, node *corev1.Node) bool {
-	_, value, _ := rule.RecordOn(node)
+	_, value, _ := nodeview.RecordOn(rule, node)
 	r, ok := nodeview.ReadRecord(value)
 	return ok && r.Taint != "" && r.Since.IsZero()
 }

@@ -4,6 +4,7 @@
 package taints_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +137,9 @@ func TestSuccessor(t *testing.T) {
 		return r
 	}
 	gone := Gone{"u-gone"} // if the operator asks for it
+	const late = `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`
+	adopted := fmt.Sprintf(`{"rule":"cni","taint":%q,"since":"%s","adopted":true,"released":"%s"}`, Pending, Stamp(1),
+		Stamp(0))
 	own, oldOwn := "nodegate.io/bootstrap-completed-u-gone", "nodegate.io/bootstrap-completed-cni"
 	Play(t, map[string]Story{
 		"a held node stays held, with the same claim": On(Fresh().Taint(Key, "pending", NoSchedule).
@@ -180,6 +184,22 @@ func TestSuccessor(t *testing.T) {
 		"its own record counts more": On(Fresh().Annotation(RecordKey, Released(0)).Annotation(goneKey, Claimed(0)).
 			Condition(CNI, "True", At(0)), Rules(successor()),
 			Then(1, "ready", "Ready EvidenceHolds", gone, Recorded(Released(0))),
+		),
+		"a claim by admission, which does not know the record of the node in service, does not count more": On(Fresh().
+			Taint(Key, "pending", NoSchedule).Annotation(RecordKey, late).Annotation(goneKey, Released(0)),
+			Rules(successor().UnreadySeconds(60)),
+			Then(1, "not ready", "Held EvidenceMissing", gone, Adopted, Recorded(adopted)),
+			Then(2, "ready", "Ready EvidenceHolds", gone, Ready(2), Removed, Recorded(Released(0))),
+		),
+		"nor does it hide the other taint that the predecessor claims": On(Fresh().Taint("example.com/gone", "x", NoSchedule).
+			Taint(Key, "pending", NoSchedule).Annotation(RecordKey, late).Annotation(goneKey, goneRecord).
+			Condition(CNI, "True", At(0)), Rules(successor()),
+			Then(1, "ready", "Ready EvidenceHolds", gone, Change("removed cni "+goneTaint),
+				Recorded(Released(1))),
+		),
+		"of two claims by admission, its own counts": On(Fresh().Taint(Key, "pending", NoSchedule).
+			Annotation(RecordKey, late).Annotation(goneKey, goneAdmitted), Rules(successor()),
+			Then(1, "not ready", "Held EvidenceMissing", gone, Recorded(late)),
 		),
 		"a suspended rule continues it, too": On(Fresh().Taint(Key, "pending", NoSchedule).
 			Annotation(goneKey, Claimed(0)), Rules(successor().Suspend(true)),

@@ -316,7 +316,7 @@ func marked(compiled *ruleset.Rule, node *corev1.Node) bool {
 
 // handed reports whether the rule has marked the node, now or before.
 func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
-	_, value, _ := compiled.RecordOn(node)
+	_, value, _ := nodeview.RecordOn(compiled, node)
 	record, _ := nodeview.ReadRecord(value)
 	return record.Handed
 }
@@ -325,7 +325,7 @@ func handed(compiled *ruleset.Rule, node *corev1.Node) bool {
 // node controller removes it when the node does not qualify any more.
 func marksOf(compiled *ruleset.Rule, node *corev1.Node) map[string]string {
 	a := compiled.Spec.Timeout.Replace.Annotation
-	_, value, _ := compiled.RecordOn(node)
+	_, value, _ := nodeview.RecordOn(compiled, node)
 	record, _ := nodeview.ReadRecord(value)
 	record.Mark, record.Handed = replace.MarkOf(compiled), true
 	return map[string]string{a.Key: a.ValueOrDefault(), compiled.RecordKey(): record.Encode()}

@@ -8,8 +8,8 @@ func init() {
 	const lost = verdict + "|booting|frozen|keeps|left|moved|stands"
 	mutants = append(mutants, []mutant{
 		{"the records of the rule that a rule continues are not believed",
-			`if key, value, ok := rule.RecordOn(node); ok && key == record {`,
-			`if key, value, ok := rule.RecordOn(node); ok && key == record && !MUTANT {`, lost},
+			`if key, value, ok := nodeview.RecordOn(rule, node); ok && key == record {`,
+			`if key, value, ok := nodeview.RecordOn(rule, node); ok && key == record && !MUTANT {`, lost},
 		{"nothing that the rule that a rule continues wrote is moved",
 			`p.swept.Node, p.swept.Foreign = taints.Succeed(node, p.set), p.set.Foreign()`,
 			`p.swept.Node, p.swept.Foreign = taints.Succeed(node, p.set), p.set.Foreign()
