@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,11 +64,16 @@ func (w *Writer) setUp() {
 	w.once.Do(func() { w.wake, w.writing = make(chan struct{}, 1), make(chan struct{}, 1) })
 }
 
-// Propose gives the rules to the writer, before they come into force.
+// Propose gives the rules to the writer, before they come into force. If one is deleted, the object is read before
+// nodes change, even if it does not list that rule: an installation of another API group may continue it.
 func (w *Writer) Propose(set *ruleset.Set) {
 	w.mu.Lock()
+	deleted := w.set != nil && slices.ContainsFunc(w.set.All(), func(before *ruleset.Rule) bool {
+		now := set.Rule(before.UID)
+		return now == nil || now.Mode == ruleset.Deleting && before.Mode != ruleset.Deleting
+	})
 	w.set = set
-	w.ahead = w.ahead || w.object == nil || w.changes(set)
+	w.ahead = w.ahead || w.object == nil || deleted || w.changes(set)
 	w.mu.Unlock()
 	w.Wake()
 }

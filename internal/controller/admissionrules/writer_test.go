@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
@@ -415,11 +416,17 @@ func TestAnObjectThatIsChangedOrDeletedIsWrittenAgain(t *testing.T) {
 
 func TestTheObjectOfAnotherGroupStays(t *testing.T) {
 	s := newScene(t)
-	s.publish(s.writer(), s.rules("a"))
+	running, unlisted := s.writer(), *s.rule("unlisted")
+	unlisted.Spec.NodeAdmission = v1alpha1.NodeAdmissionNone
+	s.publish(running, s.rules("a").With(&unlisted))
 	object := s.read()
 	object.MarkerPrefix = "nodegate.io/bootstrap-completed-"
 	if err := s.api.Update(t.Context(), object); err != nil {
 		t.Fatal(err)
+	}
+	running.Propose(s.rules("a"))
+	if err := running.Settle(t.Context()); !errors.Is(err, errOtherGroup) {
+		t.Errorf("settled, after the deletion of a rule that the object does not list: %v", err)
 	}
 	w := s.writer()
 	w.Propose(s.rules("b"))
