@@ -59,7 +59,12 @@ func (f Foreign) Problem(r *Rule) *Problem {
 	name, group := f[TaintIDOf(*r.Taint)], v1alpha1.GroupNames()[0]
 	message := fmt.Sprintf("rule %s of another controller, in the API group %s, has the same key and effect: choose "+
 		"another key, or delete that rule", name, group)
-	if name == "" {
+	switch {
+	case name != "" && r.former.record != "":
+		message = fmt.Sprintf("rule %s in the API group %s has the same key and effect: run kubectl nodegate convert --live "+
+			"--to=%s again, which has not ended. If that says that nothing is to do, choose another key, or delete that rule",
+			name, group, v1alpha1.Served().Name)
+	case name == "":
 		message = fmt.Sprintf("the rules of another controller, in the API group %s, cannot be read: one of them may have "+
 			"the same key and effect. The operator's log has the error", group)
 	}

@@ -87,6 +87,11 @@ func TestForeign(t *testing.T) {
 	if diff := cmp.Diff(map[string]Mode{"a": Frozen, "b": Frozen, "c": Enforced}, modes); diff != "" {
 		t.Errorf("b requires a (-want +got):\n%s", diff)
 	}
+	successor := *chain("a").Named("a")
+	successor.former.record = "nodegate.io/rule-u-former"
+	if p := f.Problem(&successor); !strings.Contains(p.Message, "run kubectl nodegate convert --live --to=") {
+		t.Errorf("the other rule may be the one that the rule continues: %s", p.Message)
+	}
 	again := set.Resolve(Known{}, set)
 	if again.Named("a") != set.Named("a") || !again.Foreign().Has(set.Named("a").Taint) {
 		t.Error("what is not known changes nothing")
