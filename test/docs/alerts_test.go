@@ -74,6 +74,19 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
+// TestTheDashboardSelectsItsJob: a Node Readiness Controller beside Nodegate exports metrics of the same names.
+func TestTheDashboardSelectsItsJob(t *testing.T) {
+	text := string(read(t, "config/monitoring/dashboard.json"))
+	if !strings.Contains(text, `"query": "label_values(node_readiness_rule_node_states, job)"`) {
+		t.Error("the variable job has other jobs than those with a metric that only Nodegate has")
+	}
+	for _, m := range regexp.MustCompile(`"expr": "(.*)"`).FindAllStringSubmatch(text, -1) {
+		if strings.Count(m[1], "node_readiness_") != strings.Count(m[1], `{job=~\"$job\"`) {
+			t.Errorf("not all metrics are of the job: %s", m[1])
+		}
+	}
+}
+
 // known checks that an expression asks for documented metrics; those are held against the code.
 func known(t *testing.T, what, expr string) {
 	t.Helper()
