@@ -79,8 +79,11 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 		return err
 	}
 	if err := m.run(ctx); err != nil {
-		return fmt.Errorf("%w\nThe change of the API group has not ended. Leave the operator stopped, and run the command "+
-			"again", err)
+		next := "Leave the operator stopped"
+		if _, ok := errors.AsType[unfinished](err); ok {
+			next = "Stop the operator when it has finished"
+		}
+		return fmt.Errorf("%w\nThe change of the API group has not ended. %s, and run the command again", err, next)
 	}
 	return nil
 }
@@ -153,8 +156,7 @@ func (m *move) pair(former, copies []unstructured.Unstructured) error {
 			failed = append(failed, fmt.Errorf("rule %q of the API group %s is being deleted: run the command again when it is "+
 				"gone", rule.GetName(), m.to.Name))
 		case rule.GetDeletionTimestamp() != nil && !m.done:
-			failed = append(failed, fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or "+
-				"run kubectl nodegate cleanup", rule.GetName()))
+			failed = append(failed, deleting(rule.GetName(), successor, m.to.Name))
 		}
 		m.rules = append(m.rules, predecessor{rule, successor})
 	}
@@ -214,11 +216,26 @@ func (m *move) plan() string {
 	for i, step := range steps {
 		steps[i] = fmt.Sprintf("%d. %s", i+1, step)
 	}
+	if edited := m.edited(); len(edited) > 0 {
+		steps = append(steps, fmt.Sprintf("Their copies in the API group %s differ, and stay as they are. If you have "+
+			"edited these rules since they were copied, edit the copies first: %s", m.to.Name, strings.Join(edited, ", ")))
+	}
 	if len(m.others) > 0 {
 		steps = append(steps, fmt.Sprintf("The operator will also apply the rules that the API group %s has already: %s",
 			m.to.Name, strings.Join(m.others, ", ")))
 	}
 	return "Steps:\n" + strings.Join(steps, "\n")
+}
+
+// edited returns the names of the rules that differ from their copies after these have been handed over: a user has
+// edited one of both.
+func (m *move) edited() (names []string) {
+	for _, of := range m.rules {
+		if m.done && !isCopy(of.successor, m.copyOf(of.rule)) {
+			names = append(names, of.rule.GetName())
+		}
+	}
+	return names
 }
 
 // copy creates the rules in the other group, the oldest first: older rules take precedence. Rules of the same second
@@ -328,7 +345,11 @@ func (m *move) delete(ctx context.Context) error {
 			err = m.c.Patch(ctx, of.rule, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		}
 		if err == nil && of.rule.GetDeletionTimestamp() == nil {
-			err = m.c.Delete(ctx, of.rule, client.Preconditions{UID: new(before.GetUID())})
+			err = m.c.Delete(ctx, of.rule, client.Preconditions{UID: new(before.GetUID()),
+				ResourceVersion: new(of.rule.GetResourceVersion())})
+		}
+		if apierrors.IsConflict(err) { // after the look, so it is not in the copy
+			err = errors.New("it was edited meanwhile")
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return failure(err, fmt.Sprintf("deleting rule %q of the API group %s", before.GetName(), m.from.Name))

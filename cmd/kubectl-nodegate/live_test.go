@@ -14,8 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -180,6 +183,64 @@ var _ = Describe("convert --live", Ordered, func() {
 		Expect(err).To(And(ContainSubstring("the operator must be stopped"), ContainSubstring("run the command again")))
 		Expect(rules(ctx, from)).To(HaveKey("edited"))
 		Expect(rules(ctx, to)).To(BeEmpty())
+	})
+
+	It("names what must be done before a rule that is being deleted is gone", func(ctx context.Context) {
+		rule := rules(ctx, from)["edited"]
+		rule.SetFinalizers([]string{v1alpha1.FinalizerIn(from)})
+		Expect(both.Client.Update(ctx, rule)).To(Succeed())
+		Expect(both.Client.Create(ctx, (&move{to: v1alpha1.Groups()[1]}).copyOf(rule))).To(Succeed())
+		code, err := convert(ctx, func() { Expect(both.Client.Delete(ctx, rule)).To(Succeed()) })
+		rule = rules(ctx, from)["edited"]
+		rule.SetFinalizers(nil)
+		Expect(both.Client.Update(ctx, rule)).To(Succeed())
+		Expect(code).To(Equal(1))
+		Expect(err).To(HaveSuffix("error: rule \"edited\" is being deleted: delete its copy in the API group " + to +
+			", start the operator until it has finished that, or run kubectl nodegate cleanup\nThe change of the API group " +
+			"has not ended. Stop the operator when it has finished, and run the command again\n"))
+	})
+
+	It("deletes no rule that was edited after its copy was made", func(ctx context.Context) {
+		c, err := input.New(ctx, both.Config(), from)
+		Expect(err).NotTo(HaveOccurred())
+		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
+			Update: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if _, handsOver := o.(*admissionv1alpha1.AdmissionRules); handsOver {
+					rule := rules(ctx, from)["edited"]
+					Expect(unstructured.SetNestedField(rule.Object, "late", "spec", "taint", "value")).To(Succeed())
+					Expect(both.Client.Update(ctx, rule)).To(Succeed())
+				}
+				return api.Update(ctx, o, opts...)
+			},
+		})
+		groups := v1alpha1.Groups()
+		m := &move{plugin: calling("").plugin, c: c, from: groups[0], to: groups[1]}
+		Expect(m.run(ctx)).To(MatchError(ContainSubstring(`deleting rule "edited" of the API group ` + from +
+			": it was edited meanwhile")))
+		Expect(rules(ctx, from)).To(HaveKey("edited"))
+		_, text := convert(ctx, nil)
+		Expect(text).To(ContainSubstring("Their copies in the API group " + to + " differ, and stay as they are. If you " +
+			"have edited these rules since they were copied, edit the copies first: edited\n"))
+	})
+
+	It("names each rule that the other CRD does not allow", func(ctx context.Context) {
+		Expect(both.Client.Create(ctx, network("second", "second").Obj())).To(Succeed())
+		allow := func(properties *int64) {
+			GinkgoHelper()
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			Expect(both.Client.Get(ctx, keyOf("nodereadinessrules."+to), definition)).To(Succeed())
+			schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+			spec := schema.Properties["spec"]
+			spec.MaxProperties = properties
+			schema.Properties["spec"] = spec
+			Expect(both.Client.Update(ctx, definition)).To(Succeed())
+		}
+		allow(new(int64(1)))
+		Eventually(func() string { _, err := convert(ctx, nil); return err }).Should(And(
+			MatchRegexp(`error: copying rule "edited": .*invalid`), MatchRegexp(`\ncopying rule "second": .*invalid`)))
+		Expect(rules(ctx, to)).To(BeEmpty())
+		allow(nil)
+		Eventually(func() string { _, err := convert(ctx, nil); return err }).Should(ContainSubstring("Steps:"))
 	})
 
 	It("changes nothing if it cannot know whether an operator runs", func(ctx context.Context) {

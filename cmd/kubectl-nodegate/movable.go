@@ -14,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,20 @@ import (
 
 var errFields = errors.New("the API server does not keep all fields: the CRDs of both API groups must be of the same " +
 	"version of Nodegate")
+
+// unfinished is the error that the operator of the former group must run once more before the change.
+type unfinished struct{ error }
+
+// deleting returns the error that a rule is being deleted. Only the operator of its group can remove its taints, and
+// not while it takes the copy for a rule of another controller, which has the same taint.
+func deleting(name string, successor *unstructured.Unstructured, to string) error {
+	first := ""
+	if successor != nil {
+		first = "delete its copy in the API group " + to + ", "
+	}
+	return unfinished{fmt.Errorf("rule %q is being deleted: %sstart the operator until it has finished that, or run "+
+		"kubectl nodegate cleanup", name, first)}
+}
 
 // failure says what has failed. The plugin's roles do not allow the change, so it names the one that does.
 func failure(err error, doing string) error {
@@ -54,16 +69,12 @@ func (m *move) stopped(ctx context.Context) error {
 	return err
 }
 
-// unowned returns an error if another controller acts on the rules of the group to which the rules move.
+// unowned returns an error if the group to which the rules move is another controller's.
 func (m *move) unowned(ctx context.Context) error {
 	if m.to.Own() {
 		return nil
 	}
-	other, err := apigroup.Incumbent(ctx, m.c, m.c.Now)
-	if err == nil && other != nil {
-		err = errors.New(other.Message)
-	}
-	return err
+	return apigroup.CheckDefault(ctx, m.c, m.c.Now)
 }
 
 // moved returns an error if a node still has annotations of rules that these rules continue: after another move, none
@@ -76,8 +87,9 @@ func (m *move) moved(ctx context.Context) error {
 				uid := predecessorOf(of.rule)
 				return uid != "" && strings.HasSuffix(key, "-"+uid)
 			}); i >= 0 {
-				return fmt.Errorf("node %s has annotations of the rule that %s continues: start the operator with --api-group=%s, "+
-					"until it has moved the annotations of all nodes", node.Name, m.rules[i].rule.GetName(), m.from.Name)
+				return unfinished{fmt.Errorf("node %s has annotations of the rule that %s continues: start the operator with "+
+					"--api-group=%s, until it has moved the annotations of all nodes", node.Name, m.rules[i].rule.GetName(),
+					m.from.Name)}
 			}
 		}
 	}
@@ -86,6 +98,7 @@ func (m *move) moved(ctx context.Context) error {
 
 // try asks the server whether it would create the copies with all fields.
 func (m *move) try(ctx context.Context) error {
+	var failed []error
 	for i := range m.rules {
 		of := m.rules[i]
 		if of.successor != nil {
@@ -97,9 +110,13 @@ func (m *move) try(ctx context.Context) error {
 		if err == nil && !equality.Semantic.DeepEqual(tried.Object["spec"], want.Object["spec"]) {
 			err = errFields
 		}
-		if err != nil {
-			return failure(err, fmt.Sprintf("copying rule %q", of.rule.GetName()))
+		if err == nil {
+			continue
+		}
+		failed = append(failed, failure(err, fmt.Sprintf("copying rule %q", of.rule.GetName())))
+		if !apierrors.IsInvalid(err) { // it is about all rules
+			break
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }

@@ -87,6 +87,12 @@ func CheckCRD(ctx context.Context, c client.Reader, now func() time.Time) error 
 	if err != nil || recorded || v1alpha1.Served().Own() {
 		return err
 	}
+	return CheckDefault(ctx, c, now)
+}
+
+// CheckDefault returns an error if a Node Readiness Controller acts on the rules of the default group, or if an add-on
+// manager restores their CRD.
+func CheckDefault(ctx context.Context, c client.Reader, now func() time.Time) error {
 	other, err := Incumbent(ctx, c, now)
 	if err != nil {
 		return err
@@ -95,7 +101,8 @@ func CheckCRD(ctx context.Context, c client.Reader, now func() time.Time) error 
 		return errors.New(other.Message)
 	}
 	served := &apiextensionsv1.CustomResourceDefinition{}
-	if err := c.Get(ctx, client.ObjectKey{Name: crd.Name()}, served); err != nil {
+	key := client.ObjectKey{Name: crd.NameIn(v1alpha1.GroupNames()[0])}
+	if err := c.Get(ctx, key, served); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if mode, ok := served.Labels[addOnManager]; ok {

@@ -21,10 +21,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -172,11 +175,11 @@ func (m *mover) start(ctx context.Context, elect bool) *cluster.Operator {
 	return operator
 }
 
-// scaleDown scales the operator's Deployment to 0, as its owner.
+// scaleDown scales the operator's Deployment to 0, as kubectl does, which then owns the field.
 func (m *mover) scaleDown(ctx context.Context) {
 	m.t.Helper()
-	cluster.Must(m.t, unstructured.SetNestedField(m.deployment.Object, int64(0), "spec", "replicas"))
-	cluster.Must(m.t, applyTo(ctx, m.c.Client, []object{m.deployment}))
+	cluster.Must(m.t, m.c.Client.SubResource("scale").Update(ctx, m.deployment,
+		client.WithSubResourceBody(&autoscalingv1.Scale{}), client.FieldOwner("kubectl")))
 }
 
 // createRules creates rules in the default group. The older one has the name that sorts last.
@@ -363,8 +366,18 @@ func (m *mover) refuse(ctx context.Context, from, to string) {
 	cluster.Must(m.t, m.c.Client.Create(ctx, lease))
 	_, err = m.convert(ctx, to)
 	m.g.Expect(err).To(MatchError(ContainSubstring("another controller acts on the rules: incumbent-0")))
-	m.g.Expect(m.uids(ctx, 0)).To(BeEmpty())
 	cluster.Must(m.t, m.c.Client.Delete(ctx, lease))
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	cluster.Must(m.t, m.c.Client.Get(ctx, client.ObjectKey{Name: "nodereadinessrules." + to}, definition))
+	label := func(value string) {
+		cluster.Must(m.t, m.c.Client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+			`{"metadata":{"labels":{"addonmanager.kubernetes.io/mode":%s}}}`, value))))
+	}
+	label(`"Reconcile"`)
+	_, err = m.convert(ctx, to)
+	m.g.Expect(err).To(MatchError(ContainSubstring("an add-on manager manages the CRD " + definition.Name)))
+	m.g.Expect(m.uids(ctx, 0)).To(BeEmpty())
+	label("null")
 }
 
 // prune serves another schema of the rules, which keeps nothing of their specs, and then that of config. No rule may be
