@@ -120,7 +120,7 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	r.addEvictionGuard(o, func() bool { return rules.HasSynced() && nodes.HasSynced() })
 	cluster := &ruleadmission.Cluster{Nodes: env.Cache, Live: env.Live, Namespace: o.Namespace, Access: env.Client,
 		Serving: r.serving(o)}
-	r.Status.Served = cluster.Served
+	r.Status.Served = cluster.Running
 	r.Webhooks = append(r.Webhooks,
 		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
 		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},

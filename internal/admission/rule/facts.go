@@ -93,13 +93,24 @@ func (c *Cluster) workloads(ctx context.Context, rules []*ruleset.Rule) ([]lint.
 		}
 	}
 	for _, namespace := range sets.List(namespaces) {
-		list := &appsv1.DaemonSetList{}
-		if err := c.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing DaemonSets of %s: %w", cmp.Or(namespace, "all namespaces"), err)
+		daemonSets, err := c.daemonSets(ctx, namespace)
+		if err != nil {
+			return nil, err
 		}
-		for i := range list.Items {
-			out = append(out, lint.DaemonSet(&list.Items[i]))
-		}
+		out = append(out, daemonSets...)
+	}
+	return out, nil
+}
+
+// daemonSets returns the DaemonSets of a namespace, or of all.
+func (c *Cluster) daemonSets(ctx context.Context, namespace string) ([]lint.Workload, error) {
+	list := &appsv1.DaemonSetList{}
+	if err := c.Live.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing DaemonSets of %s: %w", cmp.Or(namespace, "all namespaces"), err)
+	}
+	var out []lint.Workload
+	for i := range list.Items {
+		out = append(out, lint.DaemonSet(&list.Items[i]))
 	}
 	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +31,19 @@ type Serving struct {
 
 // bindingWebhook is the name of the webhook for rules with podAdmission: Deny.
 const bindingWebhook = "bindings.webhooks.nodegate.io"
+
+// Running finds the same as Served, and the DaemonSets that may provide the evidence of the rules. Without webhooks, the
+// operator may not list those.
+func (c *Cluster) Running(ctx context.Context, rules ...*ruleset.Rule) (lint.Served, error) {
+	out, err := c.Served(ctx, rules...)
+	if err != nil || c.Serving == nil || c.Serving.Configuration == "" || !slices.ContainsFunc(rules, lint.Provided) {
+		return out, err
+	}
+	if out.DaemonSets, err = c.daemonSets(ctx, metav1.NamespaceAll); apierrors.IsForbidden(err) {
+		err = nil
+	}
+	return out, err
+}
 
 // Served finds what runs in the cluster, as far as one of the rules needs it.
 func (c *Cluster) Served(ctx context.Context, rules ...*ruleset.Rule) (lint.Served, error) {

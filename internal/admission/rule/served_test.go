@@ -10,6 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/ruleset/lint"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // installed is an API server with these node agents and webhooks.
@@ -102,6 +104,49 @@ func TestServed(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// providing is an API server with a DaemonSet, if it may be listed.
+type providing struct {
+	client.Client
+	refusal error
+}
+
+func (p *providing) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if found, ok := list.(*appsv1.DaemonSetList); ok && p.refusal == nil {
+		found.Items = append(found.Items, *build.MakeDaemonSet("kube-system", "driver").Obj())
+	}
+	return p.refusal
+}
+
+// TestRunning: DaemonSets are listed if one may provide the evidence of a rule, and if the operator may list them.
+func TestRunning(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "daemonsets"}, "", nil)
+	driver := network("a").Evidence(v1alpha1.Requirement{Name: "csi",
+		CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}})
+	for name, c := range map[string]struct {
+		rule    *build.RuleWrapper
+		refusal error
+		bare    bool // the operator serves no webhooks
+		found   int
+		fails   bool
+	}{
+		"a provider":            {rule: driver, found: 1},
+		"without webhooks":      {rule: driver, bare: true},
+		"without permission":    {rule: driver, refusal: forbidden},
+		"an API server fails":   {rule: driver, refusal: apierrors.NewInternalError(context.Canceled), fails: true},
+		"nothing of a provider": {rule: network("a")},
+	} {
+		serving := &Serving{Configuration: "w", Engine: func() bool { return true }}
+		if c.bare {
+			serving.Configuration = ""
+		}
+		cluster := &Cluster{Live: &providing{refusal: c.refusal}, Serving: serving}
+		got, err := cluster.Running(t.Context(), ruleset.Compile(c.rule.Obj(), nil, now))
+		if len(got.DaemonSets) != c.found || (err != nil) != c.fails {
+			t.Errorf("%s: found %d, %v", name, len(got.DaemonSets), err)
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -459,6 +460,30 @@ var _ = Describe("A rule", func() {
 		Expect(served().Reason).To(Equal(ReasonNotRunning), "what is not known changes nothing")
 		failure = nil
 		Expect(served().Reason).To(Equal(ReasonAllRunning))
+	})
+
+	It("says that its taint keeps away what provides its evidence", func(ctx context.Context) {
+		rule := build.MakeRule("gpus").Selector("test", "gpus").Taint("readiness.k8s.io/gpus", "", corev1.TaintEffectNoSchedule).
+			Evidence(v1alpha1.Requirement{Name: "gpu", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
+				Min: resource.MustParse("1")}})
+		d := newDesk(ctx, rule)
+		plugin := build.MakeDaemonSet("gpu", "nvidia-device-plugin").Template(func(pod *corev1.PodSpec) {
+			pod.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/kubelet/device-plugins"}}}}
+		})
+		d.Served = func(context.Context, ...*ruleset.Rule) (lint.Served, error) {
+			return lint.Served{DaemonSets: []lint.Workload{lint.DaemonSet(plugin.Obj())}}, nil
+		}
+		d.reconcile() // the finalizer
+		Expect(d.reconcile().RequeueAfter).To(BeNumerically("<=", time.Minute), "it looks again")
+		Expect(d.condition(v1alpha1.ConditionServed)).To(And(HaveField("Status", metav1.ConditionFalse),
+			HaveField("Reason", ReasonKeptAway), HaveField("Message", ContainSubstring("DaemonSet gpu/nvidia-device-plugin "+
+				"provides resource nvidia.com/gpu and does not tolerate this rule's own taint"))))
+
+		plugin.Tolerate("readiness.k8s.io/gpus")
+		d.clock.SetTime(d.clock.Now().Add(time.Minute))
+		d.reconcile()
+		Expect(meta.FindStatusCondition(d.read().Status.Conditions, v1alpha1.ConditionServed)).To(BeNil())
 	})
 
 	It("is not written where the served CRD is not ours", func(ctx context.Context) {

@@ -22,6 +22,7 @@ import (
 const (
 	ReasonAllRunning = "AllRunning"
 	ReasonNotRunning = "NotRunning"
+	ReasonKeptAway   = "KeptAway"
 )
 
 // servedEvery is the least time between two checks of what serves a rule.
@@ -30,7 +31,8 @@ const servedEvery = time.Minute
 // reportServed sets the condition Served, and returns when to check again. If the check fails, the condition stays.
 func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	status *v1alpha1.NodeReadinessRuleStatus, now time.Time) time.Duration {
-	if r.Served == nil || !lint.NeedsMore(compiled) {
+	needs := lint.NeedsMore(compiled)
+	if r.Served == nil || !needs && !lint.Provided(compiled) {
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
 		return 0
 	}
@@ -42,12 +44,25 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 	c := metav1.Condition{Type: v1alpha1.ConditionServed, Status: metav1.ConditionTrue, Reason: ReasonAllRunning,
 		Message: "The cluster has all that the fields of the rule need", ObservedGeneration: rule.Generation,
 		LastTransitionTime: metav1.NewTime(now)}
+	unserved := lint.Unserved(compiled, served)
+	keptAway := lint.KeptAway(compiled, served.DaemonSets)
+	if accepted, _ := lint.ParseCodes(rule.Annotations[v1alpha1.AcceptAnnotation]); accepted.Has(lint.Deadlock) {
+		keptAway = nil
+	}
+	switch {
+	case len(unserved) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonNotRunning
+	case len(keptAway) > 0:
+		c.Status, c.Reason = metav1.ConditionFalse, ReasonKeptAway
+	case !needs: // of evidence without a known provider, nobody can say that all is well
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
+		return 0
+	}
 	var words []string
-	for _, w := range lint.Unserved(compiled, served) {
+	for _, w := range append(unserved, keptAway...) {
 		words = append(words, w.String())
 	}
 	if len(words) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, ReasonNotRunning
 		c.Message = text.Clip(strings.Join(words, "; "), v1alpha1.MaxStatusMessage)
 	}
 	meta.SetStatusCondition(&status.Conditions, c)

@@ -142,7 +142,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.conditions()
 	l.pods()
 	l.daemonSets()
-	l.providers()
+	l.found = append(l.found, KeptAway(rule, facts.Workloads)...)
 	l.operator()
 	l.controlPlane()
 	l.required()

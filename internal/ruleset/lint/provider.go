@@ -97,25 +97,26 @@ func told(pod *corev1.PodSpec) (out []string) {
 	return out
 }
 
-// providers warns about DaemonSets that bring the rule's evidence to a node and do not tolerate its taint.
-func (l *linter) providers() {
-	t := l.rule.Taint
+// KeptAway warns about DaemonSets that bring the evidence of a rule to a node and do not tolerate its taint.
+func KeptAway(rule *ruleset.Rule, workloads []Workload) (out []Warning) {
+	t := rule.Taint
 	if !evidence.Repels(t) {
-		return
+		return nil
 	}
-	for i := range l.rule.Requirements {
-		p, known := providerOf(&l.rule.Requirements[i])
+	for i := range rule.Requirements {
+		p, known := providerOf(&rule.Requirements[i])
 		if !known {
 			continue
 		}
-		for j := range l.facts.Workloads {
-			if w := &l.facts.Workloads[j]; w.provides(p) && !tolerates(w.Pod, t) {
-				l.warn(Deadlock, fmt.Sprintf("spec.requirements[%d].%s", i, p.Field), "%s provides %s and does not tolerate this "+
-					"rule's own taint %s: it waits for the nodes, which wait for it; add a toleration for %s", w, p.What,
-					t.ToString(), t.Key)
+		for j := range workloads {
+			if w := &workloads[j]; w.provides(p) && !tolerates(w.Pod, t) {
+				out = append(out, Warning{Code: Deadlock, Field: fmt.Sprintf("spec.requirements[%d].%s", i, p.Field),
+					Message: fmt.Sprintf("%s provides %s and does not tolerate this rule's own taint %s: it waits for the nodes, "+
+						"which wait for it; add a toleration for %s", w, p.What, t.ToString(), t.Key)})
 			}
 		}
 	}
+	return out
 }
 
 // Provided reports whether DaemonSets of any namespace may bring the evidence of a rule that keeps them off the node.

@@ -16,6 +16,8 @@ type Served struct {
 	PodAdmission *bool
 	// NodeAdmission is an engine that taints nodes in the request that creates them.
 	NodeAdmission *bool
+	// DaemonSets may provide the evidence of the rule. They are only known to the operator's status of a rule.
+	DaemonSets []Workload
 }
 
 const noAgent = "no node agent is running, or the operator's --agent-config is empty: set agent.enabled in the " +
