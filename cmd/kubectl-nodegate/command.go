@@ -117,13 +117,18 @@ func (p *plugin) contexts(*cobra.Command, []string, string) ([]string, cobra.She
 	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// cluster returns the cluster that the flags name.
+// cluster returns the cluster that the flags name. From then on, times are by the API server's clock, as which nodes are
+// existing nodes is: that of the user's machine may be wrong.
 func (p *plugin) cluster(ctx context.Context) (*input.Cluster, error) {
 	config, err := p.config.ToRESTConfig()
 	if err != nil {
 		return nil, input.Explain(err, "reading the kubeconfig")
 	}
-	return input.New(ctx, config, p.group)
+	c, err := input.New(ctx, config, p.group)
+	if err == nil {
+		p.now = c.Now
+	}
+	return c, err
 }
 
 // onCluster runs a command with the cluster that the flags name.

@@ -55,6 +55,29 @@ var _ = Describe("why", func() {
 		Expect(out).To(Equal("Add"))
 	})
 
+	It("decides as the operator does about a node that is new in a dry-run", func(ctx context.Context) {
+		n := node(ctx, "rehearsed")
+		for name, since := range map[string]time.Duration{"before-it": 0, "after-it": time.Minute} {
+			rule := create(ctx, network(name, "rehearsed").ExistingNodes("None").DryRun(true).Obj())
+			rule.Status = build.WrapRule(rule).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionFalse).
+				StatusDryRun(n.CreationTimestamp.Add(since)).Status
+			rule.Status.Conditions[0].LastTransitionTime = n.CreationTimestamp
+			Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
+		}
+		_, out, _ := nodegate(ctx, "why", "rehearsed")
+		Expect(out).To(And(MatchRegexp("rule before-it .*\n.*if enforced, it would hold the node"),
+			MatchRegexp("rule after-it .*\n.*if enforced, it would change nothing here")))
+	})
+
+	It("tells the time by the API server's clock", func(ctx context.Context) {
+		create(ctx, build.MakeNode("punctual").Annotation(v1alpha1.OverrideAnnotation,
+			"Hold;until="+time.Now().Add(30*time.Minute).UTC().Format(time.RFC3339)).Obj())
+		ahead := calling("")
+		ahead.plugin.now = func() time.Time { return time.Now().Add(time.Hour) }
+		Expect(ahead.run(ctx, "why", "punctual")).To(Equal(0))
+		Expect(ahead.out.String()).NotTo(ContainSubstring("its time is over"))
+	})
+
 	It("prints several nodes as one List", func(ctx context.Context) {
 		node(ctx, "one")
 		node(ctx, "two")

@@ -169,11 +169,8 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	switch r.Mode {
 	case Enforced:
 		r.putInForce(obj, prev, now)
-	case DryRun: // as if it were put in force now
-		r.begin(now)
-		if prev != nil && prev.Mode == DryRun {
-			r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
-		}
+	case DryRun:
+		r.rehearse(obj, prev, now)
 		r.outOfForce = r.Generation
 	case Suspended:
 		r.outOfForce = r.Generation
@@ -279,6 +276,26 @@ func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Momen
 	}
 	if told {
 		r.InForceSince, r.JustInForce = s.InForce.Since.Time, false
+	}
+}
+
+// rehearse does the same for a rule in dry-run, as if it were put in force when the dry-run was first seen. After a
+// restart, and in other processes, the status tells. A new rule is in dry-run since its creation.
+func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
+	r.begin(now)
+	results := obj.Status.DryRunResults
+	switch {
+	case prev != nil:
+		if prev.Mode == DryRun {
+			r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
+		}
+	case results != nil && results.Since != nil && !results.Since.After(now.Server.Add(evidence.MaxClockSkew)):
+		r.InForceSince, r.JustInForce = results.Since.Time, false
+		if r.InForceSince.Before(r.BegunAt) {
+			r.BegunAt = r.InForceSince
+		}
+	case meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil:
+		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
 	}
 }
 

@@ -72,6 +72,7 @@ func TestInForce(t *testing.T) {
 		return valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue)
 	}
 	told := func(since int) *build.RuleWrapper { return known().StatusInForce(at(since), hash(valid())) }
+	tried := func(since int) *build.RuleWrapper { return known().DryRun(true).StatusDryRun(at(since)) }
 	cases := map[string]struct {
 		rule  *build.RuleWrapper
 		prev  *Rule
@@ -141,6 +142,12 @@ func TestInForce(t *testing.T) {
 		"in dry-run that does not move": {
 			rule: known().DryRun(true), prev: compiled(known().DryRun(true), at(-20)), since: at(-20), just: true,
 		},
+		"after a restart, the status says since when it is in dry-run": {rule: tried(-300), since: at(-300)},
+		"but not by a clock that was a day ahead":                      {rule: tried(86400), since: at(0), just: true},
+		"nor if that was another dry-run":                              {rule: tried(-300), prev: compiled(known(), at(-20)), since: at(0), just: true},
+		"a dry-run of a rule that was not processed began with the rule": {
+			rule: valid().DryRun(true), since: at(-1000), just: true,
+		},
 		"a suspended rule is not in force": {rule: valid().Suspend(true)},
 		"nor is one that is being deleted": {rule: valid().Deleted(start)},
 		"nor is one that is not valid":     {rule: valid().Taint("", "", "NoSchedule")},
@@ -182,6 +189,8 @@ func TestInForceByTheServersClock(t *testing.T) {
 			"after a restart, the status tells":          {told(-300), nil, -300, min(-300, ahead)},
 			"a new rule is in force since its creation":  {valid(), nil, -1000, -1000},
 			"in dry-run, it is judged as if it were now": {told(-300).DryRun(true), nil, 0, ahead},
+			"after a restart in dry-run, the status tells": {told(-300).DryRun(true).StatusDryRun(at(-300)), nil, -300,
+				min(-300, ahead)},
 		} {
 			got := CompileAt(c.rule.Obj(), c.prev, Moment{at(ahead), start})
 			if name == "the end of another controller" {

@@ -285,6 +285,12 @@ func (r *RuleWrapper) StatusInForce(since time.Time, selectorHash string) *RuleW
 	return r
 }
 
+// StatusDryRun sets since when the rule is in dry-run by its status.
+func (r *RuleWrapper) StatusDryRun(since time.Time) *RuleWrapper {
+	r.Status.DryRunResults = &v1alpha1.DryRunResults{Since: new(metav1.NewTime(since))}
+	return r
+}
+
 // StatusNode adds a node's verdict to the status, as the incumbent controller writes it.
 func (r *RuleWrapper) StatusNode(name string, taint v1alpha1.TaintStatus) *RuleWrapper {
 	r.Status.NodeEvaluations = append(r.Status.NodeEvaluations, v1alpha1.NodeEvaluation{NodeName: name,

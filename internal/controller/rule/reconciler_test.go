@@ -300,6 +300,9 @@ var _ = Describe("A rule", func() {
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
 		Expect(r.Summary).To(Equal("Of 3 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
 			"would be untainted; 1 more node is not ready, and would stay as it is"))
+		d.step(time.Minute)
+		d.restart()
+		Expect(d.compiled.InForceSince).To(BeTemporally("==", r.Since.Time), "which nodes are new does not change")
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 		guarding := d.condition(v1alpha1.ConditionGuarding)
 		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))

@@ -384,6 +384,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 			"more nodes are not ready, and would stay as they are")
 	}
 	return &v1alpha1.DryRunResults{
+		Since:           new(metav1.NewTime(m.Rule.InForceSince)),
 		AffectedNodes:   count(int(m.Counts.Matched)),
 		TaintsToAdd:     count(m.ToTaint),
 		TaintsToRemove:  count(m.ToUntaint),
