@@ -86,7 +86,7 @@ var _ = Describe("support-bundle", func() {
 		for file, content := range map[string]string{
 			"nodereadinessrule.yaml": "name: bundled", "node.yaml": "name: bundled", "deployment.yaml": "REDACTED",
 			"customresourcedefinition.yaml": "kind: NodeReadinessRule", "versions.yaml": "crd: Same",
-			"explanations.yaml": "rule bundled is about to hold it",
+			"explanations.yaml": "rule bundled would, if an operator acted",
 		} {
 			Expect(files).To(HaveKeyWithValue("nodegate/"+file, ContainSubstring(content)))
 		}

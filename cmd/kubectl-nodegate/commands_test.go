@@ -40,8 +40,11 @@ var _ = Describe("why", func() {
 		code, out, err := nodegate(ctx, "why", "explained")
 		Expect(err).To(BeEmpty())
 		Expect(code).To(Equal(0))
-		Expect(out).To(HavePrefix("Node explained is not held yet; rule explained is about to hold it: condition " +
-			"example.com/CNI has not been reported, must be True.\n"))
+		Expect(out).To(HavePrefix("Node explained is not held yet; rule explained would, if an operator acted on it, hold " +
+			"it: condition example.com/CNI has not been reported, must be True.\n"))
+		Expect(out).To(ContainSubstring("\nNothing acts on rule explained: no operator has reported on it.\nTo see whether " +
+			"the operator runs: kubectl get pods -A -l app.kubernetes.io/name=nodegate"))
+		Expect(out).To(ContainSubstring("; the rule would, if an operator acted on it, add it.\n"))
 
 		_, out, _ = nodegate(ctx, "explain", "node", "explained", "-o", "json")
 		e := &report.NodeExplanation{}

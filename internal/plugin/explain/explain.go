@@ -256,6 +256,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	if rule.Spec.AnyOf() {
 		r.Policy = v1alpha1.ConditionPolicyAnyOf
 	}
+	r.Unreported = x.unreported()
 	reported := x.reported(&r)
 	unread := false
 	if x.d.Was.Matches {
@@ -335,6 +336,17 @@ func (x *explainer) stored() *v1alpha1.NodeReadinessRule {
 		return nil
 	}
 	return &x.Stored[i]
+}
+
+// reportTime is how long an operator may take to report on a new rule.
+const reportTime = time.Minute
+
+// unreported reports whether nothing acts on the rule: no operator has ever reported on it, although one leads, or none
+// is known.
+func (x *explainer) unreported() bool {
+	s := x.stored()
+	return s != nil && report.Unreported(s) && (x.Operator == nil ||
+		x.Operator.Leads && x.Now.Sub(s.CreationTimestamp.Time) > reportTime)
 }
 
 // reported fills in what the rule's status says of the node, and returns its messages about requirements.

@@ -68,10 +68,20 @@ func moment(n *build.NodeWrapper, rules ...*build.RuleWrapper) *Moment {
 	w := &Moment{Rules: ruleset.NewSet(), Now: now, Pods: func(string) ([]corev1.Pod, error) { return nil, nil },
 		Nodes: func() ([]*corev1.Node, error) { return []*corev1.Node{n.Obj()}, nil }}
 	for _, r := range rules {
-		w.Rules, w.Stored = w.Rules.With(ruleset.Compile(r.Obj(), nil, now)), append(w.Stored, *r.Obj())
+		w.Rules = w.Rules.With(ruleset.Compile(r.Obj(), nil, now))
+		stored := r.Obj().DeepCopy()
+		stored.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady}} // an operator acts on the rule
+		w.Stored = append(w.Stored, *stored)
 	}
 	w.Evidence = sources.Of(nil, w.Rules)
 	return w
+}
+
+// unreported makes a moment one at which no operator has reported on the rules.
+func unreported(w *Moment) {
+	for i := range w.Stored {
+		w.Stored[i].Status.Conditions = nil
+	}
 }
 
 func requires(r *build.RuleWrapper, q v1alpha1.Requirement) *build.RuleWrapper {
@@ -113,6 +123,26 @@ func TestSummary(t *testing.T) {
 		},
 		"about to be held": {
 			node: worker(), rules: []*build.RuleWrapper{network()},
+			want: "Node worker-3 is not held yet; rule network is about to hold it: condition example.com/CNI has not been " +
+				"reported, must be True.",
+		},
+		"to be held when an operator acts on the rule": {
+			node: worker(), rules: []*build.RuleWrapper{network()}, edit: unreported,
+			want: "Node worker-3 is not held yet; rule network would, if an operator acted on it, hold it: condition " +
+				"example.com/CNI has not been reported, must be True.",
+		},
+		"to be held when the operator acts on a rule that is not new": {
+			node: worker(), rules: []*build.RuleWrapper{network()},
+			edit: func(w *Moment) { unreported(w); w.Operator = &report.Operator{Leads: true} },
+			want: "Node worker-3 is not held yet; rule network would, if an operator acted on it, hold it: condition " +
+				"example.com/CNI has not been reported, must be True.",
+		},
+		"about to be held by a new rule": {
+			node: worker(), rules: []*build.RuleWrapper{network()},
+			edit: func(w *Moment) {
+				unreported(w)
+				w.Stored[0].CreationTimestamp, w.Operator = metav1.NewTime(now), &report.Operator{Leads: true}
+			},
 			want: "Node worker-3 is not held yet; rule network is about to hold it: condition example.com/CNI has not been " +
 				"reported, must be True.",
 		},
@@ -268,7 +298,7 @@ func TestWhoAddedTheTaint(t *testing.T) {
 				"same taint",
 		},
 		"the taint was removed": {node: record(worker(), "u1", claim),
-			says: "was removed, but not by the operator; the operator is about to add it"},
+			says: "was removed, but not by the operator; the rule is about to add it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.rules == nil {
@@ -336,6 +366,15 @@ func TestWhatHappensNext(t *testing.T) {
 				t.Errorf("got %+v, want %q at %s", got, c.says, now.Add(c.after))
 			}
 		})
+	}
+}
+
+// TestNothingHappensWithoutAnOperator: also no timeout ends.
+func TestNothingHappensWithoutAnOperator(t *testing.T) {
+	w := moment(held(), network().Timeout(1800, 0, v1alpha1.TimeoutActionRelease))
+	unreported(w)
+	if e := w.Node(held().Obj()); e.Next != nil || !e.Rules[0].Unreported {
+		t.Errorf("next is %+v, unreported: %t", e.Next, e.Rules[0].Unreported)
 	}
 }
 

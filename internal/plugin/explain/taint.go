@@ -20,15 +20,11 @@ import (
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
-// What the operator is about to do with a taint, with the words for it.
+// What the rule is about to do with a taint, with the words for it.
 var changes = []struct {
-	operation   taints.Operation
-	name, words string
-}{
-	{taints.Added, "Add", "; the operator is about to add it"},
-	{taints.Removed, "Remove", "; the operator is about to remove it"},
-	{taints.Adopted, "Adopt", "; the rule is about to adopt it"},
-}
+	operation  taints.Operation
+	name, verb string
+}{{taints.Added, "Add", "add"}, {taints.Removed, "Remove", "remove"}, {taints.Adopted, "Adopt", "adopt"}}
 
 // taint explains the rule's taint on the node: who added it, and what the operator is about to do with it.
 func (x *explainer) taint(unread bool) *report.Taint {
@@ -45,7 +41,7 @@ func (x *explainer) taint(unread bool) *report.Taint {
 	for _, c := range changes {
 		if !unread && t.Change == "" && x.all.does(x.d.Rule, c.operation) {
 			t.Change = c.name
-			t.Message += c.words
+			t.Message += fmt.Sprintf("; the rule %s %s it", soon(x.Operator, x.unreported()), c.verb)
 		}
 	}
 	if t.By == report.ByForeign && t.Change == "" {

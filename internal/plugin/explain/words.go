@@ -46,11 +46,8 @@ func summary(e *report.NodeExplanation) string {
 	if len(e.HeldBy) > 1 {
 		return fmt.Sprintf("Node %s is held by %d rules: %s.", e.Node, len(e.HeldBy), strings.Join(e.HeldBy, ", "))
 	}
-	soon := "is about to"
-	if e.Operator != nil && !e.Operator.Leads {
-		soon = "will, as soon as an operator leads,"
-	}
 	for i := range e.Rules {
+		soon := soon(e.Operator, e.Rules[i].Unreported)
 		switch r := &e.Rules[i]; {
 		case e.Held && r.Rule == e.HeldBy[0]:
 			since, and := "", ""
@@ -71,6 +68,17 @@ func summary(e *report.NodeExplanation) string {
 		}
 	}
 	return notHeld(e)
+}
+
+// soon says when the operator does something for a rule.
+func soon(operator *report.Operator, unreported bool) string {
+	switch {
+	case unreported:
+		return "would, if an operator acted on it,"
+	case operator != nil && !operator.Leads:
+		return "will, as soon as an operator leads,"
+	}
+	return "is about to"
 }
 
 func notHeld(e *report.NodeExplanation) string {
@@ -108,7 +116,7 @@ func notHeld(e *report.NodeExplanation) string {
 
 // deadlines returns what happens on the node by the passage of time alone, the next change first.
 func (x *explainer) deadlines() []report.Deadline {
-	if x.d.Rule.Mode == ruleset.Frozen || x.d.Rule.Mode == ruleset.Deleting {
+	if x.d.Rule.Mode == ruleset.Frozen || x.d.Rule.Mode == ruleset.Deleting || x.unreported() {
 		return nil
 	}
 	var out []report.Deadline

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 var modeWords = map[string]string{
@@ -95,6 +96,24 @@ func (p *page) headline(e *NodeExplanation) {
 		p.line(yellow, 0, "The node itself %s.", strings.Join(odd, ", "))
 	}
 	p.operator(e.Operator)
+	p.unreported(e)
+}
+
+// unreported writes which rules nothing acts on, and where to look.
+func (p *page) unreported(e *NodeExplanation) {
+	var rules []string
+	for i := range e.Rules {
+		if e.Rules[i].Unreported {
+			rules = append(rules, e.Rules[i].Rule)
+		}
+	}
+	if len(rules) == 0 {
+		return
+	}
+	slices.Sort(rules)
+	p.line(red, 0, "Nothing acts on rule %s: no operator has reported on it.", text.Few(rules, 3, len(rules)))
+	p.command("To see whether the operator runs:", "kubectl get pods -A -l "+
+		"app.kubernetes.io/name=nodegate,app.kubernetes.io/component=manager")
 }
 
 // rule writes what concerns one rule; neither its message, if the summary has it, nor the deadline that the headline

@@ -78,6 +78,11 @@ func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 	return s
 }
 
+// Unreported reports whether no operator has ever reported on a rule.
+func Unreported(rule *v1alpha1.NodeReadinessRule) bool {
+	return meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReady) == nil
+}
+
 // PausedAt returns when kubectl nodegate pause suspended a rule; nil if it did not.
 func PausedAt(rule *v1alpha1.NodeReadinessRule) *metav1.Time {
 	value, ok := rule.Annotations[v1alpha1.PausedAnnotation]

@@ -77,6 +77,8 @@ type RuleExplanation struct {
 	Rule     string   `json:"rule"`
 	Mode     string   `json:"mode"`               // Enforced, Suspended, DryRun, Frozen or Deleting
 	Problems []string `json:"problems,omitempty"` // what makes the rule invalid
+	// Unreported says that no operator has ever reported on the rule: nothing acts on it.
+	Unreported bool `json:"unreported,omitempty"`
 
 	// State and Reason are those of the rule's status, evaluated now. State is empty if the rule does not select the
 	// node, or if the plugin cannot read the evidence.
@@ -118,7 +120,7 @@ type Taint struct {
 	Present bool         `json:"present"`
 	By      string       `json:"by,omitempty"`
 	Since   *metav1.Time `json:"since,omitempty"`  // since when the rule claims it
-	Change  string       `json:"change,omitempty"` // what the operator is about to do: Add, Remove or Adopt
+	Change  string       `json:"change,omitempty"` // what the operator does next: Add, Remove or Adopt
 	Message string       `json:"message"`
 }
 
