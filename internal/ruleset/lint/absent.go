@@ -4,7 +4,10 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 )
 
 // nodes warns about a selector that selects none of the nodes. It may have a typing error.
@@ -22,17 +26,22 @@ func (l *linter) nodes() {
 	var there []string
 	requirements, _ := l.rule.Selector.Requirements()
 	for _, r := range requirements {
-		values := sets.New[string]()
+		values, keys := sets.New[string](), sets.New[string]()
 		for _, n := range l.facts.Nodes {
 			if value, ok := n.Labels[r.Key()]; ok {
 				values.Insert(r.Key() + "=" + value)
 			}
+			keys = keys.Union(sets.KeySet(n.Labels))
 		}
 		switch {
 		case len(values) > 0:
-			there = append(there, "nodes have "+some(values.UnsortedList()))
+			var wanted []string
+			for _, value := range r.ValuesUnsorted() {
+				wanted = append(wanted, r.Key()+"="+value)
+			}
+			there = append(there, "nodes have "+nearest(values, wanted...))
 		case needs(r):
-			there = append(there, "no node has the label "+r.Key())
+			there = append(there, fmt.Sprintf("no node has the label %s; nodes have %s", r.Key(), nearest(keys, r.Key())))
 		}
 	}
 	l.warn(SelectsNothing, "spec.nodeSelector", "the rule selects none of the %d nodes of the cluster: %s",
@@ -53,7 +62,7 @@ func (l *linter) reporters() {
 		}
 		there := ""
 		if len(reported) > 0 {
-			there = fmt.Sprintf("; nodes have %s", some(reported.UnsortedList()))
+			there = fmt.Sprintf("; nodes have %s", nearest(reported, c.Type))
 		}
 		l.warn(NoEvidence, fmt.Sprintf("spec.conditions[%d].type", i), "no node has the condition %s, and no rule publishes "+
 			"it: until something reports it, no node is ready%s", c.Type, there)
@@ -88,17 +97,54 @@ func (l *linter) unregistered(field, what, name string, there sets.Set[string]) 
 	if there.Has(name) {
 		return
 	}
-	var others []string // without cpu, memory and so on
+	others := sets.New[string]() // without cpu, memory and so on
 	for other := range there {
 		if strings.Contains(other, "/") || what != "resource" {
-			others = append(others, other)
+			others.Insert(other)
 		}
 	}
 	has := ""
 	if len(others) > 0 {
-		has = "; they have " + some(others)
+		has = "; they have " + nearest(others, name)
 	}
 	l.warn(NoEvidence, field, "no selected node has the %s %s: until one has, no node is ready%s", what, name, has)
+}
+
+// nearest names a few of the names that are there. Those that are most like a wanted one come first: one of them may be
+// meant.
+func nearest(there sets.Set[string], wanted ...string) string {
+	away := map[string]int{}
+	for name := range there {
+		away[name] = math.MaxInt
+		for _, w := range wanted {
+			away[name] = min(away[name], edits(w, name))
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(away), func(a, b string) int {
+		return cmp.Or(away[a]-away[b], strings.Compare(a, b))
+	})
+	return text.Few(names, 3, len(names))
+}
+
+// edits returns the Levenshtein distance: how many characters have to be replaced, added or removed.
+func edits(from, to string) int {
+	row := make([]int, len(to)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(from) {
+		above := row[0] // of the column before
+		row[0]++
+		for j := range len(to) {
+			replaced := above
+			if from[i] != to[j] {
+				replaced++
+			}
+			above = row[j+1]
+			row[j+1] = min(replaced, above+1, row[j]+1)
+		}
+	}
+	return row[len(to)]
 }
 
 // NeedsDrivers reports whether a rule requires a CSI driver that no workload is known to register.

@@ -90,6 +90,20 @@ func agent(name string, tolerates ...string) Workload {
 	return DaemonSet(d.Obj())
 }
 
+// reporting is a node with other conditions.
+func reporting(types ...string) *corev1.Node {
+	n := inPool("workers")
+	n.Status.Conditions = nil
+	for _, t := range append(types, "example.com/CNI") {
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeConditionType(t)})
+	}
+	return n
+}
+
+func inPool(name string) *corev1.Node {
+	return build.MakeNode(name).Label(pool, name).Condition("example.com/CNI", "True", now).Obj()
+}
+
 func TestWarnings(t *testing.T) {
 	tolerant := corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists}
 	probeless := daemonSet("kube-system", tolerant)
@@ -117,11 +131,22 @@ func TestWarnings(t *testing.T) {
 			rule:  good().Selector(pool, "worker").Selector("kubernetes.io/os", "linux"),
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{SelectsNothing},
 			says: "selects none of the 1 nodes of the cluster: nodes have example.com/pool=workers; no node has the label " +
-				"kubernetes.io/os"},
+				"kubernetes.io/os; nodes have example.com/pool"},
 		"a condition that nothing reports": {rule: good().Condition("Raedy"),
 			facts: Facts{Nodes: []*corev1.Node{worker}}, want: []Code{NoEvidence},
 			says: "spec.conditions[1].type: no node has the condition Raedy, and no rule publishes it: until something " +
 				"reports it, no node is ready; nodes have example.com/CNI"},
+		"a condition that is spelled like the last of many": {rule: good().Condition("Raedy"),
+			facts: Facts{Nodes: []*corev1.Node{reporting("DiskPressure", "MemoryPressure", "PIDPressure", "Ready")}},
+			want:  []Code{NoEvidence}, says: "nodes have Ready, "},
+		"a selector that is spelled like the last of many": {
+			rule: good().Selector(pool, "worker"), facts: Facts{Nodes: []*corev1.Node{inPool("batch"), inPool("control"),
+				inPool("gpu"), inPool("workers")}}, want: []Code{SelectsNothing},
+			says: "nodes have example.com/pool=workers, "},
+		"a label that is spelled like one of many": {
+			rule: good().Selector("example.com/zoen", "a"), facts: Facts{Nodes: []*corev1.Node{
+				build.WrapNode(worker).Label("a", "").Label("b", "").Label("c", "").Label("example.com/zone", "a").Obj()}},
+			want: []Code{SelectsNothing}, says: "no node has the label example.com/zoen; nodes have example.com/zone, "},
 		"a CSI driver that no selected node has": {rule: good().Evidence(
 			v1alpha1.Requirement{Name: "csi", CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.co"}}),
 			facts: Facts{Nodes: []*corev1.Node{worker}, Drivers: map[string][]string{"worker-0": {"ebs.csi.aws.com"}}},
