@@ -119,11 +119,13 @@ var _ = Describe("why", func() {
 
 	It("reads no more than the ClusterRole plugin-viewer allows", func(ctx context.Context) {
 		node(ctx, "looked-at")
-		create(ctx, network("looked-at", "looked-at").
+		rule := network("looked-at", "looked-at").
 			Evidence(v1alpha1.Requirement{Name: "init", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
 				Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}}).
 			Evidence(v1alpha1.Requirement{Name: "ebs",
-				CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}}).Obj())
+				CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.com"}})
+		rules := file("rule.yaml", asYAML(rule.Obj()))
+		create(ctx, rule.Obj())
 		text, err := os.ReadFile("../../config/rbac/plugin_viewer_role.yaml")
 		Expect(err).NotTo(HaveOccurred())
 		role := &rbacv1.ClusterRole{}
@@ -131,7 +133,7 @@ var _ = Describe("why", func() {
 		role.Name = "looker"
 		allow(ctx, role)
 		for _, args := range [][]string{{"why", "looked-at"}, {"timeline", "looked-at"}, {"get", "nodes"}, {"status"},
-			{"suggest"}, {"simulate"}, {"lint", "--live"}, {"version"}} {
+			{"suggest"}, {"simulate", "-f", rules}, {"lint", "--live", "-f", rules}, {"version"}} {
 			Eventually(func(g Gomega) { // the API server takes a moment to see the permissions
 				_, out, err := nodegate(ctx, append(args, "--as", role.Name)...)
 				g.Expect(out + err).NotTo(Or(ContainSubstring("forbidden"), ContainSubstring("cannot be read")))

@@ -273,6 +273,14 @@ var _ = Describe("lint", func() {
 			TCPSocket: &v1alpha1.TCPSocketAction{Port: 1}}}
 		_, out, _ = nodegate(ctx, "lint", "-f", file("probing.yaml", asYAML(probing.Obj())), "--live")
 		Expect(out).To(ContainSubstring("spec.probes: no probe runs: no node agent is running"))
+
+		create(ctx, &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "linted"},
+			Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{{Name: "ebs.csi.aws.com", NodeID: "one"}}}})
+		mistyped := network("mistyped", "linted").Evidence(v1alpha1.Requirement{Name: "ebs",
+			CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "ebs.csi.aws.co"}})
+		_, out, _ = nodegate(ctx, "lint", "-f", file("mistyped.yaml", asYAML(mistyped.Obj())), "--live")
+		Expect(out).To(ContainSubstring("no selected node has the CSI driver ebs.csi.aws.co"))
+		Expect(out).To(ContainSubstring("they have ebs.csi.aws.com"))
 	})
 })
 
