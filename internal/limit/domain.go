@@ -68,6 +68,26 @@ func (e *entry) allows(inService int) int {
 	return e.number
 }
 
+// allows returns how many of the nodes in service the entry allows in all domains together.
+func (g *group) allows(e *entry) (n int) {
+	var each []int
+	for _, d := range g.domains {
+		most := d.inService
+		if e.MaxDomains == nil {
+			most = min(most, e.allows(most))
+		}
+		each = append(each, most)
+	}
+	if e.MaxDomains != nil && int(*e.MaxDomains) < len(each) { // the largest
+		slices.Sort(each)
+		each = each[len(each)-int(*e.MaxDomains):]
+	}
+	for _, most := range each {
+		n += most
+	}
+	return n
+}
+
 // blocked are the first waiting nodes of cells that had no room for a use when it was last looked. So the limits of
 // many domains cost no more than one.
 type blocked [uses]*btree.BTreeG[*waiter]
@@ -96,8 +116,9 @@ type domain struct {
 
 func (d *domain) held(u Use) int { return d.taken[u] + d.deleted }
 
-// others returns how many other domains are in use. A place of a deleted node counts for both uses: it keeps its domain
-// in use, but a node that uses the limit there for the other reason may come when as many domains are in use already.
+// others returns how many other domains are in use. If these are as many as a limit allows, no node is added to a domain
+// that is in use, either: the limit was lowered, or only the place of a deleted node, which counts for both uses, keeps
+// the domain in use.
 func (d *domain) others(u Use) int {
 	if d.held(u) > 0 {
 		return d.group.open[u] - 1
@@ -107,7 +128,7 @@ func (d *domain) others(u Use) int {
 
 // change changes a count of a use, and keeps the number of domains in use.
 func (d *domain) change(u Use, by int, count *int) {
-	before, taken := d.held(u), d.taken[u]
+	before := d.held(u)
 	*count += by
 	after := d.held(u)
 	switch {
@@ -116,8 +137,7 @@ func (d *domain) change(u Use, by int, count *int) {
 	case before > 0 && after == 0:
 		d.group.open[u]--
 	}
-	opens := (before > 0) != (after > 0) || (taken > 0) != (d.taken[u] > 0)
-	for opens && d.group.blocked.release(d.group.limit, u) {
+	for (before > 0) != (after > 0) && d.group.blocked.release(d.group.limit, u) {
 	}
 	if by < 0 {
 		d.blocked.release(d.group.limit, u)
@@ -140,7 +160,7 @@ func (d *domain) full(u Use) *entry {
 			if d.held(u) >= e.allows(d.inService) {
 				return e
 			}
-		case d.taken[u] == 0 && d.others(u) >= int(*e.MaxDomains):
+		case d.others(u) >= int(*e.MaxDomains):
 			return e
 		}
 	}
@@ -244,37 +264,83 @@ func (l *Limit) why(c *cell, u Use) string {
 	if e == nil {
 		return ""
 	}
-	what := "are held already"
+	what, in := "are held already", ""
 	if u == Marks {
 		what = "are already False"
 	}
-	name, room := l.rule.name(e.index), ", and there is room when one of them is ready"
-	if more := d.held(u) - e.allows(d.inService) + 1; e.MaxDomains == nil && more > 1 { // the limit was edited
-		room = fmt.Sprintf(", and there is room when %d of them are ready", more)
+	if e.Per != "" {
+		in = fmt.Sprintf("the domain %s of %s", quoted(d.name), e.Per)
 	}
+	name := l.rule.name(e.index)
 	switch {
 	case e.MaxDomains != nil && *e.MaxDomains == 0:
 		return fmt.Sprintf("%s allows no domain of %s (maxDomains: 0)", name, e.Per)
 	case e.MaxDomains == nil && e.number == 0:
 		return fmt.Sprintf("%s allows no node (%s)", name, describe(e.Limit))
 	case e.MaxDomains != nil:
-		var open []string
-		for _, o := range d.group.domains {
-			if o.held(u) > 0 {
-				open = append(open, quoted(o.name))
-			}
+		return fmt.Sprintf("nodes %s in %s, and this node is in %s: there is room when all of %s are ready%s",
+			strings.TrimSuffix(what, " already"), d.inUseBy(u, e, name), quoted(d.name), d.missing(u, e),
+			gone(d.group.deleted))
+	case d.held(u) == 0: // a percentage of no nodes
+		return fmt.Sprintf("%s allows %s of the nodes in service%s, and there are none: a node is in service when it was "+
+			"ready once", name, e.Max, prefixed(" in ", in))
+	}
+	text := fmt.Sprintf("as many nodes%s as %s allows (%s) %s", prefixed(" of ", in), name, e.Max, what)
+	switch more := d.held(u) - e.allows(d.inService) + 1; {
+	case l.rule.short || more > d.taken[u]:
+	case more > 1: // the limit was edited
+		text += fmt.Sprintf(", and there is room when %d of them are ready", more)
+	default:
+		text += ", and there is room when one of them is ready"
+	}
+	return text + gone(d.deleted)
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// gone says how many places deleted nodes use, and what to do.
+func gone(nodes int) string {
+	switch nodes {
+	case 0:
+		return ""
+	case 1:
+		return "; one of these nodes was deleted, and counts until a new node becomes ready: find out what deletes nodes, " +
+			"or raise the limit"
+	}
+	return fmt.Sprintf("; %d of these nodes were deleted, and count until new nodes become ready: find out what deletes "+
+		"nodes, or raise the limit", nodes)
+}
+
+// inUseBy says in which domains a limit of their number is used.
+func (d *domain) inUseBy(u Use, e *entry, name string) string {
+	var open []string
+	for _, o := range d.group.domains {
+		if o.held(u) > 0 {
+			open = append(open, quoted(o.name))
 		}
-		return fmt.Sprintf("nodes %s in as many domains of %s as %s allows (maxDomains: %d), %s, and "+
-			"this node is in %s: there is room when all of one domain are ready",
-			strings.TrimSuffix(what, " already"), d.group.key, name, *e.MaxDomains, few(open), quoted(d.name))
-	case e.Per != "":
-		return fmt.Sprintf("as many nodes of the domain %s of %s as %s allows (%s) %s%s", quoted(d.name), d.group.key,
-			name, e.Max, what, room)
 	}
-	if l.rule.short {
-		room = ""
+	text := "as many domains of %s as %s allows (maxDomains: %d), %s"
+	if len(open) > int(*e.MaxDomains) { // the limit was edited
+		text = "more domains of %s than %s allows (maxDomains: %d), %s"
 	}
-	return fmt.Sprintf("as many nodes as %s allows (%s) %s%s", name, e.Max, what, room)
+	return fmt.Sprintf(text, d.group.key, name, *e.MaxDomains, few(open))
+}
+
+// missing says how many domains must become ready before there is room in this one.
+func (d *domain) missing(u Use, e *entry) string {
+	other := ""
+	if d.held(u) > 0 {
+		other = "other "
+	}
+	if n := d.others(u) - int(*e.MaxDomains) + 1; n > 1 {
+		return fmt.Sprintf("%d %sdomains", n, other)
+	}
+	return "one " + other + "domain"
 }
 
 // Reached says which limits keep nodes waiting, and in which domains.

@@ -154,8 +154,16 @@ func (l *Limit) at(n int32, before *cell) *cell {
 // InService returns the number of nodes that the limits are a share of.
 func (l *Limit) InService() int { return l.all.inService }
 
-// Allowed returns how many nodes in service the rule may hold at a time.
-func (l *Limit) Allowed() int { return l.rule.Of(l.InService()) }
+// Allowed returns how many nodes in service the rule may hold at a time: no limit alone allows more.
+func (l *Limit) Allowed() int {
+	most := l.rule.Of(l.InService())
+	for _, g := range l.groups[1:] {
+		for i := range g.entries {
+			most = min(most, g.allows(&g.entries[i]))
+		}
+	}
+	return most
+}
 
 // Recount counts a node that has changed, and now is in some domains. It reports whether these are others than before.
 func (l *Limit) Recount(n int32, was, is Node, domains string) (moved bool) {

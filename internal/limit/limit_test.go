@@ -194,11 +194,17 @@ func TestWhyNamesTheLimitAndTheDomain(t *testing.T) {
 			`already, and there is room when 2 of them are ready`},
 		{limitOf("0%", rack), 0, "limits[0] allows no node (0% per example.com/rack)"},
 		{domainsOf(0, rack), 2, "limits[0] allows no domain of example.com/rack (maxDomains: 0)"},
-		{domainsOf(0, rack), 0, ""}, // it is in use since before the edit
+		{domainsOf(0, rack), 0, "limits[0] allows no domain of example.com/rack (maxDomains: 0)"},
+		{domainsOf(1, rack), 0, `nodes are held in more domains of example.com/rack than limits[0] allows ` +
+			`(maxDomains: 1), "a", "b", and this node is in "a": there is room when all of one other domain are ready`},
+		{domainsOf(1, rack), 3, `nodes are held in more domains of example.com/rack than limits[0] allows ` +
+			`(maxDomains: 1), "a", "b", and this node is in "c": there is room when all of 2 domains are ready`},
+		{domainsOf(2, rack), 0, ""},
 	} {
-		edited := newFleet(t, f.labels, c.entry)
+		edited := newFleet(t, racks("a", "a", "b", "c"), c.entry)
 		edited.is(0, Node{Counted: true, Claimed: true})
 		edited.is(1, Node{Counted: true, Claimed: true})
+		edited.is(2, Node{Counted: true, Claimed: true})
 		if got := edited.Why(Claims, edited.domains(c.node)); got != c.want {
 			t.Errorf("edited: %s, want %s", got, c.want)
 		}
@@ -206,6 +212,97 @@ func TestWhyNamesTheLimitAndTheDomain(t *testing.T) {
 	want := []string{`limits[1] (50% per example.com/rack) in "a"`, `limits[2] (in 1 topology.kubernetes.io/zone) in "y"`}
 	if diff := cmp.Diff(want, f.Reached()); diff != "" {
 		t.Errorf("reached (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhyNamesDeletedNodes: their places are not free when a node that is there becomes ready.
+func TestWhyNamesDeletedNodes(t *testing.T) {
+	const deleted = "; one of these nodes was deleted, and counts until a new node becomes ready: find out what deletes " +
+		"nodes, or raise the limit"
+	for _, c := range []struct {
+		entry v1alpha1.Limit
+		node  int
+		want  string
+	}{
+		{limitOf("1", ""), 2, "as many nodes as limits[0] allows (1) are held already" + deleted},
+		{limitOf("2", ""), 2, "as many nodes as limits[0] allows (2) are held already, and there is room when one of them " +
+			"is ready" + deleted},
+		{limitOf("1", rack), 1, `as many nodes of the domain "a" of example.com/rack as limits[0] allows (1) are held ` +
+			`already` + deleted},
+		{limitOf("1", rack), 3, `as many nodes of the domain "b" of example.com/rack as limits[0] allows (1) are held ` +
+			`already, and there is room when one of them is ready`},
+		{domainsOf(1, rack), 1, `nodes are held in more domains of example.com/rack than limits[0] allows (maxDomains: 1), ` +
+			`"a", "b", and this node is in "a": there is room when all of one other domain are ready` + deleted},
+	} {
+		f := newFleet(t, racks("a", "a", "b", "b"), c.entry)
+		for _, i := range []int{0, 2} {
+			f.is(i, Node{Counted: true, Claimed: true})
+		}
+		f.Delete(0, f.nodes[0], start)
+		f.is(0, Node{})
+		if got := f.Why(Claims, f.domains(c.node)); got != c.want {
+			t.Errorf("%s of node %d: %s\nwant %s", describe(&c.entry), c.node, got, c.want)
+		}
+	}
+	f := newFleet(t, racks("a", "b"), limitOf("30%", rack))
+	f.is(1, Node{})
+	const none = `limits[0] allows 30% of the nodes in service in the domain "b" of example.com/rack, and there are none: ` +
+		`a node is in service when it was ready once`
+	if got := f.Why(Marks, f.domains(1)); got != none {
+		t.Errorf("a percentage of no nodes: %s", got)
+	}
+}
+
+// TestAllowed: no limit alone allows more nodes.
+func TestAllowed(t *testing.T) {
+	labels := racks("a/x", "a/x", "a/y", "b/y", "b/y", "c/y")
+	for _, c := range []struct {
+		entries []v1alpha1.Limit
+		want    int
+	}{
+		{nil, 6},
+		{[]v1alpha1.Limit{limitOf("50%", "")}, 3},
+		{[]v1alpha1.Limit{limitOf("1", rack)}, 3},
+		{[]v1alpha1.Limit{limitOf("2", rack)}, 5},
+		{[]v1alpha1.Limit{limitOf("34%", rack)}, 4},
+		{[]v1alpha1.Limit{domainsOf(1, rack)}, 3},
+		{[]v1alpha1.Limit{domainsOf(2, rack), limitOf("4", "")}, 4},
+		{[]v1alpha1.Limit{domainsOf(9, rack), domainsOf(1, zone)}, 4},
+		{[]v1alpha1.Limit{domainsOf(0, rack)}, 0},
+		{[]v1alpha1.Limit{rateOf(1, 60)}, 6},
+	} {
+		if got := newFleet(t, labels, c.entries...).Allowed(); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.entries, got, c.want)
+		}
+	}
+}
+
+// TestMaxDomainsIsLowered lowers the number of domains below those in use: as with maxUnavailable, no more nodes are
+// held until there are fewer.
+func TestMaxDomainsIsLowered(t *testing.T) {
+	for _, u := range []Use{Claims, Marks} {
+		f := newFleet(t, racks("a", "a", "a", "b", "b", "c", "c"), domainsOf(3, rack))
+		asks := map[Use]func(...int) []int{Claims: f.asks, Marks: f.marks}[u]
+		asks(0, 3, 5)
+		f.version(domainsOf(1, rack))
+		if got := asks(1, 4, 6); got != nil {
+			t.Errorf("use %d: held %v in domains that are in use, and there are too many", u, got)
+		}
+		f.is(0, Node{Counted: true})
+		if woken, got := f.Wake(nil), asks(1, 2, 4, 6); woken != nil || got != nil {
+			t.Errorf("use %d: woken %v, held %v, and two domains are in use", u, woken, got)
+		}
+		f.is(3, Node{Counted: true})
+		if got := f.Wake(nil); !slices.Equal(got, []int32{6}) {
+			t.Errorf("use %d: woken %v, want the node of the domain that is left", u, got)
+		}
+		if got := asks(1, 2, 4, 6); !slices.Equal(got, []int{6}) {
+			t.Errorf("use %d: held %v, want the node of the domain that is left", u, got)
+		}
+		f.version(domainsOf(2, rack))
+		if got := asks(1, 2, 4); !slices.Equal(got, []int{1, 2}) {
+			t.Errorf("use %d: held %v, want those of one more domain", u, got)
+		}
 	}
 }
 
@@ -248,6 +345,16 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 		}
 		if got := f.marks(2); !slices.Equal(got, []int{2}) {
 			t.Errorf("the condition becomes False on %v when the other rack is ready, want node 2", got)
+		}
+	})
+	t.Run("so that fewer others may be in use", func(t *testing.T) {
+		f := newFleet(t, racks("a", "b", "b"), domainsOf(2, rack))
+		f.asks(0, 1)
+		f.Delete(0, f.nodes[0], start)
+		f.is(0, Node{})
+		f.version(domainsOf(1, rack))
+		if got := f.asks(2); got != nil {
+			t.Errorf("held %v, and nodes of two racks use the limit", got)
 		}
 	})
 	t.Run("in another version of the rule", func(t *testing.T) {
@@ -457,20 +564,21 @@ func (f *fleet) firstOfAll(u Use) (first *waiter) {
 // checks that no limit is ever exceeded.
 func TestCountsAreThoseOfAllNodes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	entries := []v1alpha1.Limit{limitOf("5", ""), limitOf("40%", rack), limitOf("2", zone), domainsOf(2, zone)}
+	entries, most := []v1alpha1.Limit{limitOf("5", ""), limitOf("40%", rack), limitOf("2", zone), domainsOf(2, zone)}, 2
 	f := newFleet(t, racks(slices.Repeat([]string{"a/x", "b/x", "b/y", "c/z", "/x", ""}, 4)...), entries...)
 	for range 5000 {
 		i := random.IntN(len(f.nodes))
-		switch random.IntN(6) {
+		var granted []int
+		switch random.IntN(7) {
 		case 0:
-			f.asks(i)
+			granted = f.asks(i)
 		case 1:
 			f.marks(i)
 		case 2:
 			f.is(i, Node{Counted: random.IntN(4) > 0})
 			f.settles(i, Fate{})
 		case 3:
-			f.asks(func() (woken []int) {
+			granted = f.asks(func() (woken []int) {
 				for _, n := range f.Wake(nil) {
 					woken = append(woken, int(n))
 				}
@@ -483,6 +591,10 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 			}
 		case 5:
 			f.sweep()
+		case 6: // the limit of the number of domains is edited
+			most = random.IntN(4)
+			entries[3] = domainsOf(int32(most), zone)
+			f.version(entries...)
 		}
 		for u := range uses {
 			if got, want := f.next(u), f.firstOfAll(u); got != want {
@@ -504,8 +616,9 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 					t.Fatalf("%s=%s: %+v, want %+v", group.key, name, d, o)
 				}
 			}
-			if group.open[Claims] != fresh.groups[g].open[Claims] || group.open[Claims] > 2 && group.key == zone {
-				t.Fatalf("%s: %d domains are in use, want %d", group.key, group.open[Claims], fresh.groups[g].open[Claims])
+			if group.open[Claims] != fresh.groups[g].open[Claims] || granted != nil && group.open[Claims] > most && group.key == zone {
+				t.Fatalf("%s: %d domains are in use, want %d, at most %d", group.key, group.open[Claims],
+					fresh.groups[g].open[Claims], most)
 			}
 		}
 	}

@@ -40,6 +40,9 @@ func Of(spec *v1alpha1.NodeReadinessRuleSpec) Rule {
 // Set reports whether there is a limit.
 func (r Rule) Set() bool { return len(r.entries) > 0 }
 
+// ByDomain reports whether a limit counts failure domains.
+func (r Rule) ByDomain() bool { return len(r.keys) > 0 }
+
 // Total reports whether a limit bounds how many of all nodes the rule holds at a time.
 func (r Rule) Total() bool {
 	return slices.ContainsFunc(r.entries, func(e v1alpha1.Limit) bool { return total(&e) })
@@ -91,6 +94,16 @@ func (r Rule) Of(inService int) int {
 		return inService
 	}
 	return most
+}
+
+// Most returns how many of the nodes in service in these domains the rule may hold at a time. Each is a node's, as
+// Domains has it.
+func (r Rule) Most(nodes []string) int {
+	l := New(r, false, nil)
+	for i, domains := range nodes {
+		l.Recount(int32(i), Node{}, Node{Counted: true}, domains) //nolint:gosec // of nodes
+	}
+	return l.Allowed()
 }
 
 // Scaled returns a number, or a percentage of nodes, which is rounded up.

@@ -290,7 +290,8 @@ var _ = Describe("A rule", func() {
 	})
 
 	It("says what a dry-run would do", func(ctx context.Context) {
-		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true), node("a"), node("b"), node("c"))
+		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true).LimitPer("example.com/rack", "1"),
+			node("a"), node("b"), node("c"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})
 		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun})
 		d.record(2, fleet.Outcome{State: v1alpha1.NodeStateReady})
@@ -299,7 +300,8 @@ var _ = Describe("A rule", func() {
 		Expect(r.TaintsToAdd).To(HaveValue(BeEquivalentTo(1)))
 		Expect(r.NodesToTaint).To(Equal([]string{"a"}))
 		Expect(r.Summary).To(Equal("Of 3 matching nodes, 1 would be tainted (1 of them because evidence is missing) and 0 " +
-			"would be untainted; 1 more node is not ready, and would stay as it is"))
+			"would be untainted; 1 more node is not ready, and would stay as it is; limits 1 per example.com/rack would allow " +
+			"at most 1 at a time"))
 		d.step(time.Minute)
 		d.restart()
 		Expect(d.compiled.InForceSince).To(BeTemporally("==", r.Since.Time), "which nodes are new does not change")

@@ -375,7 +375,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 	}
 	limit := ""
 	if m.Rule.Limited() {
-		limit = fmt.Sprintf("; %s %s would allow %d at a time", limitField(m), m.Rule.Limit, m.MaxUnavailable)
+		limit = fmt.Sprintf("; %s %s would allow at most %d at a time", limitField(m), m.Rule.Limit, m.MaxUnavailable)
 	}
 	// Without this, a typing error in the evidence does not show where existingNodes exempts all nodes of today.
 	spared := ""

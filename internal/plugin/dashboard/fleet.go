@@ -89,7 +89,7 @@ func (l *Live) fleetView(now time.Time) *Fleet {
 }
 
 // limitsNow returns the limits of the rules, by the operator's report of their use.
-func (l *Live) limitsNow() map[string]*Limit {
+func (l *Live) limitsNow(now time.Time) map[string]*Limit {
 	released, out := map[string]int{}, map[string]*Limit{}
 	for _, r := range l.rows {
 		for i := range r.Rules {
@@ -104,12 +104,23 @@ func (l *Live) limitsNow() map[string]*Limit {
 			continue
 		}
 		limit := &Limit{Text: rule.Limit.String(), Max: rule.Limit.Of(released[name])}
+		if rule.Limit.ByDomain() {
+			limit.Max = l.uses(rule, now).Allowed()
+		}
 		if s := stored.Status.Limit; s != nil {
 			limit.InUse, limit.Deleted, limit.Domains = s.InUse, s.Deleted, s.Domains
 		}
 		out[name] = limit
 	}
 	return out
+}
+
+// uses returns what count did in this round.
+func (l *Live) uses(rule *ruleset.Rule, now time.Time) *limit.Limit {
+	if l.counted[rule.Name] == nil {
+		l.counted[rule.Name] = l.count(rule, now)
+	}
+	return l.counted[rule.Name]
 }
 
 // count returns the uses of a rule's limits by all nodes, since the rule's status lists only some domains, and by the

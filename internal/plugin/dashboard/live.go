@@ -295,7 +295,7 @@ func (l *Live) update(ctx context.Context) {
 	if l.relabel {
 		l.labels, l.relabel = l.labelsNow(), false
 	}
-	l.limits = l.limitsNow()
+	l.limits = l.limitsNow(now)
 	if view := l.fleetView(now); !sameFleet(l.view, view) {
 		l.view, l.viewed = view, l.version
 	}
@@ -374,10 +374,7 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 
 // reserve tells whether a rule's limits allow one more node to be tainted.
 func (l *Live) reserve(rule *ruleset.Rule, ask limit.Request, now time.Time) (why string) {
-	if l.counted[rule.Name] == nil {
-		l.counted[rule.Name] = l.count(rule, now)
-	}
-	if why = l.counted[rule.Name].Why(ask.Use, ask.Domains); why != "" {
+	if why = l.uses(rule, now).Why(ask.Use, ask.Domains); why != "" {
 		return why
 	}
 	if stored := l.rules[rule.Name]; stored != nil && !ask.Held {

@@ -73,6 +73,9 @@ func TestADomainThatTheStatusDoesNotList(t *testing.T) {
 			t.Errorf("%s is %s (%s), want %s", name, got.State, got.Reason, want)
 		}
 	}
+	if got := l.limits["net"].Max; got != 2 {
+		t.Errorf("at most %d nodes may be held, want one of each rack", got)
+	}
 }
 
 // eventServer has events, in pages, the oldest first.

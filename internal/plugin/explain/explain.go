@@ -5,7 +5,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -276,11 +275,6 @@ func (x *explainer) rule() report.RuleExplanation {
 	}
 	if !unread {
 		r.Message, r.Guard, r.Deadlines = x.d.Message(x.Now), x.guard(), x.deadlines()
-		if s := x.stored(); x.d.Reason == state.ReasonOverBudget && s != nil && s.Status.Limit != nil &&
-			s.Status.Limit.Deleted > 0 {
-			r.Message += fmt.Sprintf("; %d of these were deleted while they were held, and count until new nodes become "+
-				"ready: find out what deletes nodes, or raise the limit", s.Status.Limit.Deleted)
-		}
 		return r
 	}
 	r.State, r.Reason, r.Message = "", "", "some of its evidence cannot be read, so the plugin cannot evaluate the rule"

@@ -90,12 +90,15 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 	if l.rule.Spec.BootstrapOnly() || strings.HasPrefix(t.Key, statusPrefix) {
 		return
 	}
-	all, selected := usualFleet, usualFleet
-	if l.facts.Nodes != nil {
-		all, selected = len(l.facts.Nodes), len(l.facts.selected(l.rule))
-	}
 	// Other nodes may be not ready for other reasons, so the limit must be lower.
-	most := l.rule.Limit.Of(selected)
+	all, most := usualFleet, l.rule.Limit.Of(usualFleet)
+	if l.facts.Nodes != nil {
+		var selected []string
+		for _, n := range l.facts.selected(l.rule) {
+			selected = append(selected, l.rule.Limit.Domains("", n.Labels))
+		}
+		all, most = len(l.facts.Nodes), l.rule.Limit.Most(selected)
+	}
 	if most <= autoscalerCount || most*100 < autoscalerPercent*all {
 		return
 	}

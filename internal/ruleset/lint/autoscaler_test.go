@@ -52,6 +52,7 @@ func TestAdvice(t *testing.T) {
 		"a number too large for the few": {
 			rule: good().MaxUnavailable("5"), facts: nodes(10, 0), want: []Code{startup, limit},
 		},
+		"one of each rack":    {rule: good().LimitPer("example.com/rack", "1"), facts: nodes(10, 0), want: []Code{startup}},
 		"three nodes of six":  {rule: good().MaxUnavailable("3"), facts: nodes(6, 0), want: []Code{startup}},
 		"all of a small pool": {rule: good(), facts: nodes(10, 90), want: []Code{startup}},
 	} {
