@@ -53,6 +53,10 @@ type Listener interface {
 // Nodes are numbered, and each rule has a slice with one pair of 32 bytes for each node. What a status says about a
 // node is the same for many nodes, and is stored once for each rule.
 type Fleet struct {
+	// ServerTime tells the time by the API server's clock, for limits: their times are in the status of rules, and the
+	// next leader may have another clock. By default, it is the time with which a method is called.
+	ServerTime func() time.Time
+
 	listener Listener
 	snapshot atomic.Pointer[snapshot]
 	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict.
@@ -178,7 +182,7 @@ func (f *Fleet) RecordedSince(record int) []string {
 // read builds the state of a rule from all nodes. before is its previous state, or nil for a new rule. What was said
 // about a node before stays until the node is evaluated: otherwise each edit of a rule would look like an outage.
 func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node, now time.Time) *ruleState {
-	state := newRuleState(rule, &f.nodes)
+	state := newRuleState(rule, f)
 	kept := before != nil && sameEvidence(before.rule.Spec, rule.Spec)
 	thawed := kept && before.rule.Mode == ruleset.Frozen && rule.Mode != ruleset.Frozen // then all windows begin
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending}, pending: true}

@@ -82,8 +82,16 @@ const unknownRule = "the rule is not known"
 // grant.
 func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request, now time.Time) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, now) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, f.server(now)) })
 	return why
+}
+
+// server returns the time by which limits go.
+func (f *Fleet) server(now time.Time) time.Time {
+	if f.ServerTime == nil {
+		return now
+	}
+	return f.ServerTime()
 }
 
 // limit calls a function with the state of a rule, if the rule is known.
@@ -95,15 +103,19 @@ func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 	}
 }
 
-// Order returns the times of claims for the status of a rule with a rate. Issue lets these claims be made when that is
-// written.
-func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus, now time.Time) (o limit.Order) {
+// Order returns the times of claims for the status of a rule with a rate, and when to order again, or 0. Issue lets
+// these claims be made when that is written.
+func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus, now time.Time) (o limit.Order,
+	again time.Duration) {
 	f.limit(rule.UID, func(s *ruleState) {
 		if s.rule == rule && rule.Mode == ruleset.Enforced {
-			o = s.limit.Order(before, now)
+			server := f.server(now)
+			if o = s.limit.Order(before, server); !o.Next.IsZero() {
+				again = o.Next.Sub(server)
+			}
 		}
 	})
-	return o
+	return o, again
 }
 
 // Issue lets the claims of an order be made, and enqueues the nodes that wait for them. It does nothing if the rule was
@@ -125,7 +137,7 @@ func (f *Fleet) FreePlaces(rule types.UID, now time.Time) (again time.Duration) 
 	var enqueue []string
 	f.limit(rule, func(s *ruleState) {
 		var freed bool
-		if freed, again = s.limit.FreePlaces(now); freed {
+		if freed, again = s.limit.FreePlaces(now, f.server(now)); freed {
 			enqueue = s.wake(nil)
 		}
 	})
@@ -163,7 +175,7 @@ func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*c
 	if !status.Truncated {
 		most = gone(status, nodes)
 	}
-	s.limit.Restore(status.Limit, most, now)
+	s.limit.Restore(status.Limit, most, s.server(now))
 }
 
 // gone returns how many nodes that were not ready by a status do not exist any more.

@@ -110,6 +110,7 @@ type ruleState struct {
 	byHash   map[uint64]uint32
 	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
 	limit    *limit.Limit
+	server   func(now time.Time) time.Time // the time for the limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
@@ -118,9 +119,10 @@ type ruleState struct {
 	told    bool // RuleChanged was called, and Rule was not called since
 }
 
-func newRuleState(rule *ruleset.Rule, n *nodes) *ruleState {
-	return &ruleState{rule: rule, nodes: n, pairs: make([]pair, len(n.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(rule, n), held: map[int32]uint32{}}
+func newRuleState(rule *ruleset.Rule, f *Fleet) *ruleState {
+	return &ruleState{rule: rule, nodes: &f.nodes, pairs: make([]pair, len(f.names)), outcomes: make([]stored, 1),
+		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(rule, &f.nodes), server: f.server,
+		held: map[int32]uint32{}}
 }
 
 // at returns the pair of a node; the state may be nil.
@@ -171,7 +173,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		}
 	}
 	if fresh {
-		s.limit.Delete(n, before.Node, now)
+		s.limit.Delete(n, before.Node, s.server(now))
 	}
 	s.succeed(n, &before, e, fresh)
 	_, looked := s.pending[n]

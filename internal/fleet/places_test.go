@@ -225,3 +225,42 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		})
 	}
 }
+
+// TestLimitsGoByTheServersClock lets two leaders hold nodes under a rate, one of which is behind, and the other ahead.
+func TestLimitsGoByTheServersClock(t *testing.T) {
+	r := ruleset.Compile(build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").
+		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", "2").
+		Rate(1, 600).Obj(), nil, now)
+	server := now
+	leads := func(ahead time.Duration) (s *scene, reserve func(int) string) {
+		s = newScene(t, r, 3)
+		s.ServerTime = func() time.Time { return server }
+		return s, func(i int) string {
+			return s.Reserve(r.UID, s.nodes[i].Name, limit.Request{Since: now}, server.Add(ahead))
+		}
+	}
+	behind, reserve := leads(-time.Hour)
+	reserve(0)
+	o, again := behind.Order(r, nil, server.Add(-time.Hour))
+	behind.Issue(r, &o)
+	if until := server.Add(30 * time.Second); o.Claims != 1 || !o.Until.Equal(until) || again != 31*time.Second ||
+		reserve(0) != "" {
+		t.Errorf("ordered %+v, again in %s", o, again)
+	}
+	server = server.Add(time.Minute)
+	ahead, reserve := leads(time.Hour)
+	reserve(1)
+	const want = "limits[1] (1 within 10m0s) allows the next node at 2026-01-02T03:14:35Z"
+	if o, again = ahead.Order(r, o.Status, server.Add(time.Hour)); o.Why != want || again != 570*time.Second {
+		t.Errorf("ordered %+v, again in %s", o, again)
+	}
+	held := ahead.entry(2, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+	held.Current.Claimed = true
+	ahead.records(2, held)
+	ahead.Forget(ahead.nodes[2].Name, server.Add(time.Hour))
+	server = server.Add(time.Minute)
+	ahead.FreePlaces(r.UID, server.Add(time.Hour))
+	if p := ahead.material().Places; p.Deleted != 1 || !p.LastDeletionTime.Time.Equal(server.Add(-time.Minute)) {
+		t.Errorf("places %+v", p)
+	}
+}

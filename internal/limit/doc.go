@@ -6,4 +6,5 @@
 // were held.
 //
 // The package is pure and has no lock: nodes are numbers, and package fleet, which knows their names, holds the lock.
+// Times of rates and of deleted nodes are by the API server's clock.
 package limit

@@ -28,19 +28,23 @@ import (
 //	                                  └────────┘   ticketLife has passed
 //
 // The time in the status is the latest at which the claim may be made, and it counts from then. So no window of any
-// position has more claims than the rate allows. After a restart, all times count, used or not.
+// position has more claims than the rate allows. After a restart, all times count, used or not. Times are by the API
+// server's clock, which all leaders share.
 
 // ticketLife is how long a claim may be made after its time was written.
 const ticketLife = 30 * time.Second
 
-// maxAhead is how far in the future a time in the status may be. Later ones are from a clock that was ahead. The times
-// of a leader that is ahead by less, or whose successor is behind, stay as they are.
+// maxAhead is how far in the future a time in the status may be. Later ones are from a clock that was ahead. Those that
+// are ahead by less stay as they are: this process may not have heard of the API server's clock for a while.
 const maxAhead = time.Hour
+
+// serversDiffer is by how much the clocks of several API servers may differ at most.
+const serversDiffer = 10 * time.Second
 
 // inTime reports whether a claim may be made that may be until a time. After the clock was set back, it may not.
 func inTime(until, now time.Time) bool {
 	left := until.Sub(now)
-	return left >= 0 && left <= ticketLife
+	return left >= 0 && left <= ticketLife+serversDiffer
 }
 
 func within(e *v1alpha1.Limit) time.Duration {

@@ -90,6 +90,10 @@ func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
 		t.Error("the node whose turn it is may not be held")
 	}
 	f.settles(0, Fate{Unknown: true})
+	f.now = start.Add(-5 * time.Second)
+	if !ask(0, 0) {
+		t.Error("the claim cannot be made by the clock of another API server")
+	}
 	f.now = start.Add(30 * time.Second)
 	if !ask(0, 0) {
 		t.Error("the claim cannot be tried again in its time")
@@ -125,7 +129,7 @@ func TestAClaimAfterItsTimeKeepsItsPlace(t *testing.T) {
 		}
 	}
 	f.now = f.now.Add(time.Minute)
-	f.FreePlaces(f.now)
+	f.FreePlaces(f.now, f.now)
 	if o = f.Order(nil, f.now); o.Claims != 1 {
 		t.Errorf("ordered %+v for the next claim", o)
 	}

@@ -311,7 +311,7 @@ var _ = Describe("A write that meets another", func() {
 		w.reconcile("a")
 		w.reconcile("b")
 		inForce := w.Fleet.Rules().Rule(rule.UID)
-		order := w.Fleet.Order(inForce, nil, w.clock.Now())
+		order, _ := w.Fleet.Order(inForce, nil, w.clock.Now())
 		w.Fleet.Issue(inForce, &order)
 		w.between = func() { Expect(server.Client.Delete(w.ctx, w.node("a"))).To(Succeed()) }
 		w.reconcile("a")

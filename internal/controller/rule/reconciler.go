@@ -208,12 +208,12 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	problem := r.askGuard(compiled, &material)
-	order := r.Fleet.Order(compiled, rule.Status.Rate, now)
+	order, reorder := r.Fleet.Order(compiled, rule.Status.Rate, now)
 	if order.Why != "" {
 		material.Reached = append(material.Reached, order.Why)
 	}
 	status := Status(rule, &material, problem, now)
-	for _, next := range []time.Duration{freed, r.reportServed(ctx, rule, compiled, &status, now), order.Next.Sub(now)} {
+	for _, next := range []time.Duration{freed, r.reportServed(ctx, rule, compiled, &status, now), reorder} {
 		if next > 0 && (again.RequeueAfter == 0 || next < again.RequeueAfter) {
 			again.RequeueAfter = next
 		}
