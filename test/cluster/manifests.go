@@ -147,6 +147,20 @@ func (c *Cluster) ApplyConfig(
 	return all, nil
 }
 
+// ApplyEndpointPolicy applies config/endpoint-policy, in which names are written out.
+func (c *Cluster) ApplyEndpointPolicy(ctx context.Context) error {
+	for _, file := range []string{"nodegate.io_keptendpoints.yaml", "policy.yaml", "role.yaml"} {
+		objects, err := ReadObjects(filepath.Join(Root(), "config", "endpoint-policy", file))
+		if err != nil {
+			return err
+		}
+		if err := c.Apply(ctx, objects...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Apply applies objects as "kubectl apply --server-side" does, and leaves in them what is stored.
 func (c *Cluster) Apply(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	for _, o := range objects {

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/node"
@@ -226,8 +227,11 @@ func (s *scene) await(ctx context.Context, now setup) error {
 }
 
 // installOperator starts the operator with all its webhooks and policies, and a rule with podAdmission: Deny and an
-// eviction guard.
+// eviction guard that keeps endpoints.
 func (s *scene) installOperator(ctx context.Context) error {
+	if err := s.cluster.ApplyEndpointPolicy(ctx); err != nil {
+		return err
+	}
 	_, err := s.cluster.StartOperator(ctx, cluster.OperatorOptions{Webhooks: true, Policies: true})
 	if err != nil {
 		return err
@@ -277,7 +281,7 @@ func (s *scene) installDeny(ctx context.Context) error {
 		return err
 	}
 	n := cluster.NewNode(podNode, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolKey: pool}})
-	rule := build.MakeRule("bench").Condition("Ready").Selector(poolKey, pool).EvictionGuard(300).
+	rule := build.MakeRule("bench").Condition("Ready").Selector(poolKey, pool).EvictionGuard(600).Endpoints(50, 600).
 		Taint("readiness.example.com/bench", "pending", corev1.TaintEffectNoSchedule).Obj()
 	rule.Spec.PodAdmission = v1alpha1.PodAdmissionDeny
 	for _, o := range []client.Object{rule, n} {
@@ -291,6 +295,13 @@ func (s *scene) installDeny(ctx context.Context) error {
 		}
 		if cluster.HasTaint(n, rule.Spec.Taint.Key) {
 			return errors.New("the node is still held")
+		}
+		kept := &endpointsv1alpha1.KeptEndpoints{}
+		if err := s.cluster.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, kept); err != nil {
+			return err
+		}
+		if len(kept.Rules) == 0 || len(kept.Rules[0].Nodes) == 0 {
+			return errors.New("the endpoints of the node are not kept yet")
 		}
 		return nil
 	})

@@ -6,7 +6,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -42,11 +41,7 @@ type kubelets struct {
 func (e *env) nodes(n int, tolerationSeconds int64) (*kubelets, []string) {
 	e.T.Helper()
 	e.Needs(e.T, cluster.MutatingAdmissionPolicies)
-	for _, file := range []string{"nodegate.io_keptendpoints.yaml", "policy.yaml", "role.yaml"} {
-		objects, err := cluster.ReadObjects(filepath.Join(cluster.Root(), "config", "endpoint-policy", file))
-		e.Must(err)
-		e.Must(e.Cluster.Apply(e.T.Context(), objects...)) // it stays for the next test
-	}
+	e.Must(e.Cluster.ApplyEndpointPolicy(e.T.Context())) // it stays for the next test
 	k := &kubelets{env: e, reaches: map[string]bool{}}
 	e.Create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: e.name, Namespace: "default"}, Spec: corev1.ServiceSpec{
 		Selector: map[string]string{"app": e.name}, Ports: []corev1.ServicePort{{Port: 80}}}})
