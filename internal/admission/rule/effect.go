@@ -40,7 +40,8 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 		message += "; suspend: true would stop the rule and keep the taints"
 	case rule.Mode != ruleset.Enforced:
 	case stored && old.Spec.DryRun && old.Status.DryRunResults != nil && old.Status.ObservedGeneration == old.Generation:
-		message = "the rule is in force now; in dry-run it said: " + old.Status.DryRunResults.Summary + unlimited(rule)
+		message = "the rule is in force now; in dry-run it said: " + old.Status.DryRunResults.Summary +
+			unlimited(rule, nodes)
 	case !stored || old.Spec.DryRun:
 		field, message = "spec", unready(ctx, rule, nodes, now)
 	}
@@ -50,10 +51,22 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 	return &lint.Warning{Code: lint.TakesEffect, Field: field, Message: text.Clip(message, longest-len(field)-len(": "))}
 }
 
-// unlimited says what may happen to a rule that holds nodes again without a limit.
-func unlimited(rule *ruleset.Rule) string {
+// unlimited says how many nodes a rule may hold that has no limit for all of them together.
+func unlimited(rule *ruleset.Rule, nodes []*corev1.Node) string {
 	if rule.Spec.BootstrapOnly() || rule.Limit.Total() {
 		return ""
+	}
+	var selected []string
+	for _, n := range nodes {
+		if rule.Matches(n.Labels) {
+			selected = append(selected, rule.Limit.Domains("", n.Labels))
+		}
+	}
+	switch most := rule.Limit.Most(selected); {
+	case most < len(selected):
+		return fmt.Sprintf("; its limits allow it to hold at most %d of them at a time", most)
+	case rule.Limit.Rated():
+		return "; without maxUnavailable it may hold all of them after a while"
 	}
 	return "; without maxUnavailable it may hold all of them at once"
 }
@@ -90,7 +103,7 @@ func unready(ctx context.Context, rule *ruleset.Rule, nodes []*corev1.Node, now 
 	}
 	out := fmt.Sprintf("the rule is in force at once and selects %s", text.Nodes(selected))
 	switch {
-	case selected == 0 || len(names) == 0 && all && unlimited(rule) == "":
+	case selected == 0 || len(names) == 0 && all && unlimited(rule, nodes) == "":
 		return ""
 	case len(names) > 0:
 		slices.Sort(names)
@@ -99,5 +112,5 @@ func unready(ctx context.Context, rule *ruleset.Rule, nodes []*corev1.Node, now 
 	if !all {
 		out += "; kubectl nodegate simulate says which it holds"
 	}
-	return out + unlimited(rule)
+	return out + unlimited(rule, nodes)
 }

@@ -43,8 +43,11 @@ func TestEffect(t *testing.T) {
 		foreign   ruleset.Foreign
 		want      string // the beginning, or nothing
 	}{
-		"a new rule":         {rule: network("a"), want: counts + limit},
-		"with a limit":       {rule: network("a").MaxUnavailable("1"), want: counts},
+		"a new rule":   {rule: network("a"), want: counts + limit},
+		"with a limit": {rule: network("a").MaxUnavailable("1"), want: counts},
+		"one of each rack": {rule: network("a").LimitPer("example.com/rack", "1"),
+			want: counts + "; its limits allow it to hold at most 1 of them at a time"},
+		"a rate":             {rule: network("a").Rate(1, 60), want: counts + "; without maxUnavailable it may hold all of them after"},
 		"bootstrap-only":     {rule: network("a").BootstrapOnly(), want: counts},
 		"in dry-run":         {rule: network("a").DryRun(true)},
 		"suspended":          {rule: network("a").Suspend(true)},
