@@ -33,14 +33,14 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		if h.last != nil && h.last.labelled() != n.labelled() {
 			in.count(h.last)
 		}
-		if !matches || (n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil) && !u.used {
+		if !matches || (n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil) && !u.used || m.lapsed(h.last, r) {
 			continue
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
 		if now && m.inService(n, r) == yes && v.override(n) == "" && !u.forced &&
 			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && (!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
-			if u.version == r.Metadata.Generation {
+			if u.version == r.Metadata.Generation || u.at == n.domains(r) && u.at == h.last.domains(r) {
 				in.take(u.at, true)
 				in.counts(u.at)
 			}
@@ -74,6 +74,14 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 	}
 	return true
+}
+
+// lapsed reports whether a rule claims a taint that someone removed before the rule was put in force again: the limit
+// applies before it is added.
+func (m *Model) lapsed(n *node, r *rule) bool {
+	claim, h := n.claim(r.Metadata.UID), m.node(n.Metadata.UID)
+	return claim != "" && !n.has(claim) &&
+		h.under(r.Metadata.UID).claimedAt.Before(m.rules[r.Metadata.UID].inForce[r.Metadata.Generation])
 }
 
 // forced: when the override Hold has ended, a node in service is held only if it has a place under the limit.
@@ -130,14 +138,14 @@ func (s *spec) rated() bool {
 }
 
 // rate: within no time of its length does a rule claim more nodes in service than a rate allows, or make its condition
-// False on more, also if it was not in force for a while. The record says when a claim was made.
+// False on more, also if it was not in force for a while. at is the time by the API server's clock.
 func (m *Model) rate(r *rule, at time.Time, what string) {
 	h := m.rules[r.Metadata.UID]
 	times := append(h.times[what], at)
 	slices.SortFunc(times, time.Time.Compare)
 	h.times[what] = times
 	for _, l := range r.Spec.limits() {
-		if l.WithinSeconds == 0 || m.wrong() {
+		if l.WithinSeconds == 0 {
 			continue
 		}
 		for i := range times {
@@ -148,6 +156,15 @@ func (m *Model) rate(r *rule, at time.Time, what string) {
 			}
 		}
 	}
+}
+
+// served returns the time of a record by the API server's clock. By a clock that is behind, it is not before the node's
+// creation.
+func (v *View) served(at time.Time, n *node) time.Time {
+	if v.Ahead < 0 && !at.After(n.Metadata.CreationTimestamp) {
+		at = v.Now
+	}
+	return at.Add(-v.Ahead)
 }
 
 // full reports whether one of the limits leaves no room for a node.
@@ -167,7 +184,7 @@ func (l *limit) full(n *node, r *rule, claimed, all int, in *uses, now time.Time
 		}
 		return counted >= allowed(l.Max, 0)
 	case l.MaxDomains != nil:
-		return in.sure[d] == 0 && in.open(l.Per) >= *l.MaxDomains
+		return in.sure[d] == 0 && in.open(l.Per) >= *l.MaxDomains || in.open(l.Per) > *l.MaxDomains
 	case l.Per != "":
 		return in.taken[d] >= allowed(l.Max, in.all[d])
 	}

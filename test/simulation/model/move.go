@@ -93,13 +93,17 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)
 			if u.used = m.limit(shown, r, v); u.used {
-				m.rate(r, is.record(uid).Since, "claims")
+				m.rate(r, v.served(is.record(uid).Since, is), "claims")
 			}
 		} else {
 			u.adopted = true
 		}
 	case had != "" && has == "":
 		m.opened(was, is, shown, r, v)
+	case has != "" && !u.forced && m.lapsed(was, r) && is.has(has):
+		u.claimer, u.claimedAt, h.last = v.Process, m.now().Truncate(time.Second), is
+		u.counted(shown, r)
+		u.used = m.limit(shown, r, v)
 	case u.forced && has != "" && is.record(uid).Limited:
 		u.claimer, u.forced, u.granted = v.Process, false, true
 		u.counted(shown, r)

@@ -70,10 +70,10 @@ func (m *Model) Served() {
 // becomes ready for the first time frees one, and all are free an hour after the last deletion.
 func (m *Model) keptPlaces(r *rule, v *View) int {
 	rh := m.rules[r.Metadata.UID]
-	if rh.last.Metadata.Generation != r.Metadata.Generation || v.Leaving || len(rh.places) == 0 || m.wrong() {
+	if rh.last.Metadata.Generation != r.Metadata.Generation || v.Leaving || len(rh.places) == 0 {
 		return 0
 	}
-	if last := rh.places[len(rh.places)-1]; v.Now.Sub(last.at) > time.Hour-slack {
+	if last := rh.places[len(rh.places)-1]; m.now().Sub(last.at) > time.Hour-slack {
 		return 0
 	}
 	kept := 0

@@ -375,20 +375,20 @@ func (m *Model) counted(n *node, r *rule, v *View) answer {
 // room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
-	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 || s.rated() && m.wrong() ||
+	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
 		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
 	m.reached(r, open, claimed, all, in, v)
 	for _, n := range open {
-		m.check("room", r.full(n, claimed, all, in, v.Now), "rule %s leaves node %s open, and claims %d of %d",
+		m.check("room", r.full(n, claimed, all, in, m.now()), "rule %s leaves node %s open, and claims %d of %d",
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
 		u.waitsIn = n.labelled()
 		u.roomy = !slices.ContainsFunc(s.limits(), func(l limit) bool {
-			return l.Per != "" && l.full(n, r, claimed, all, in, v.Now)
+			return l.Per != "" && l.full(n, r, claimed, all, in, m.now())
 		})
 	}
 }

@@ -170,7 +170,7 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *Vi
 		}
 		named := false
 		for i, l := range r.Spec.limits() {
-			named = named || l.full(n, r, claimed, all, in, v.Now) && l.named(i, n, r, c.Message)
+			named = named || l.full(n, r, claimed, all, in, m.now()) && l.named(i, n, r, c.Message)
 		}
 		m.check("reached", c.Status == "True" && named && (len(open) > 5 || strings.Contains(c.Message, n.Metadata.Name)),
 			"the limits of rule %s leave no room for node %s, and its condition is %s: %s", r.Metadata.Name, n.Metadata.Name,

@@ -147,7 +147,7 @@ func (m *Model) made(r *rule, within time.Duration, now time.Time) (n int) {
 func (l *limit) reached(at domains, taken, of, perhaps *uses) bool {
 	d := at.of(l.Per)
 	if l.MaxDomains != nil {
-		return perhaps.taken[d] == 0 && taken.open(l.Per) >= *l.MaxDomains
+		return perhaps.taken[d] == 0 && taken.open(l.Per) >= *l.MaxDomains || taken.open(l.Per) > *l.MaxDomains
 	}
 	return taken.taken[d] >= allowed(l.Max, of.all[d])
 }

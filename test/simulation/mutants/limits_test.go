@@ -15,5 +15,7 @@ func init() {
 			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room"},
 		{"a node that asks is held before those that wait", `	if !woken && !l.amongFirst(w, r) {`,
 			`	if !MUTANT && !woken && !l.amongFirst(w, r) {`, "turn|first"},
+		{"domains that are in use take more nodes when maxDomains is lowered", `		case d.others(u) >= int(*e.MaxDomains):`,
+			`		case d.others(u) >= int(*e.MaxDomains) && (!MUTANT || d.taken[u] == 0):`, "domains"},
 	}...)
 }

@@ -26,6 +26,24 @@ func (g *generator) queues(seed uint64) {
 	g.insert(own)
 }
 
+// again lets a rule with limits be edited, or be put in force again, at the end of a part of the stories. It draws for
+// itself, too.
+func (g *generator) again(seed uint64) {
+	own := &generator{Rand: rand.New(rand.NewPCG(seed, 9)), nodes: 4 + int(seed%3), rules: g.rules,
+		script: &Script{Replicas: g.script.Replicas}}
+	act := map[int]func(*generator){0: (*generator).lower, 1: (*generator).lower, 2: (*generator).begins,
+		3: (*generator).begins, 4: (*generator).resumes}[own.IntN(36)]
+	if act == nil {
+		return
+	}
+	for r := range own.script.Replicas {
+		own.add(Step{Do: "up", Replica: r})
+	}
+	act(own)
+	own.add(Step{Do: "quiet"})
+	g.script.Steps = append(g.script.Steps, own.script.Steps...)
+}
+
 // severalLimits are limits of all nodes, by domains and by rates.
 func (g *generator) severalLimits() string {
 	return one(g, `[{"max":1},{"max":1,`+rackLimit+`]`, `[{"max":2},{"max":1,`+rackLimit+`,{"max":1,`+zoneLimit+`]`,
@@ -53,18 +71,13 @@ func (g *generator) queue() {
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "up", Replica: r})
 	}
-	g.add(Step{Do: "crd", Value: "ours"}, Step{Do: "evidence", Value: "allowed"},
-		Step{Do: "rule.create", Rule: MaxRules + 1, Value: `{"nodeSelector":{"matchExpressions":[{"key":"example.com/pool",` +
-			`"operator":"Exists"}]},` + effect + `,"enforcementMode":"continuous",` +
-			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + limits + `}`})
+	g.limited(effect, limits)
 	later := g.nodes == 5 // the nodes are there when the rule is put in force
 	if later {
 		g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"dryRun":true}`})
 	}
 	for n := 1; n <= g.nodes; n++ {
-		g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "node.override", Node: n},
-			Step{Do: "node.cordon", Node: n, Value: "false"}, Step{Do: "node.rack", Node: n, Value: g.rack()},
-			Step{Do: "node.zone", Node: n, Value: g.zone()}, g.says(n, "A", "True"))
+		g.enters(n, g.rack(), g.zone())
 	}
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
 	if later {
@@ -84,6 +97,119 @@ func (g *generator) queue() {
 		g.proceed()
 	}
 	g.add(Step{Do: "quiet"})
+}
+
+// limited creates the rule with limits, which no other actor touches.
+func (g *generator) limited(effect, limits string) {
+	g.add(Step{Do: "crd", Value: "ours"}, Step{Do: "evidence", Value: "allowed"},
+		Step{Do: "rule.create", Rule: MaxRules + 1, Value: `{"nodeSelector":{"matchExpressions":[{"key":"example.com/pool",` +
+			`"operator":"Exists"}]},` + effect + `,"enforcementMode":"continuous",` +
+			`"conditions":[{"type":"example.com/A","requiredStatus":"True"}],"limits":` + limits + `}`})
+}
+
+// enters lets there be a node that is ready, and that only its limits keep from being held.
+func (g *generator) enters(n int, rack, zone string) {
+	g.add(Step{Do: "node.create", Node: n, Value: "a"}, Step{Do: "node.override", Node: n},
+		Step{Do: "node.cordon", Node: n, Value: "false"}, Step{Do: "node.rack", Node: n, Value: rack},
+		Step{Do: "node.zone", Node: n, Value: zone}, g.says(n, "A", "True"))
+}
+
+// lower lets nodes of two zones or more be held, before an edit allows fewer. Others become unready then.
+func (g *generator) lower() {
+	limits := func(most int) string {
+		return fmt.Sprintf(`[{"maxDomains":%d,%s%s`, most, zoneLimit, one(g, "]", "]", `,{"max":5}]`))
+	}
+	edit := func(most int) { g.inForceWith(limits(most)) }
+	g.limited(taintOfQueue, limits(3))
+	edit(3)
+	zones := []string{"x", "y", "", "x", "y", "x"}
+	for n := 1; n <= g.nodes; n++ {
+		g.enters(n, g.rack(), zones[n-1])
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
+	held := 2 + g.IntN(2)
+	for n := 1; n <= held; n++ {
+		g.add(g.says(n, "A", "False"), Step{Do: "quiet"})
+	}
+	edit(g.IntN(held))
+	r := g.replica()
+	g.add(Step{Do: one(g, "calm", "quiet", "begin", "kill", "handover"), Replica: r}, Step{Do: "up", Replica: r})
+	for _, n := range g.Perm(g.nodes) {
+		g.add(g.says(n+1, "A", "False"), Step{Do: "pass", N: one(g, 1, 3)})
+		if g.IntN(3) > 0 {
+			g.add(Step{Do: "quiet"})
+		}
+	}
+	for range 2 {
+		g.add(Step{Do: "quiet"}, g.says(1+g.IntN(held), "A", "True"))
+		g.stir()
+	}
+	g.add(Step{Do: "quiet"})
+	edit(2)
+}
+
+// inForceWith puts the rule in force with other limits.
+func (g *generator) inForceWith(limits string) {
+	g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"suspend":null,"dryRun":null,"maxUnavailable":null,"limits":` +
+		limits + `}`})
+}
+
+// alone deletes the other rules: a timeout ends twice for a process whose clock is set back.
+func (g *generator) alone() {
+	for r := 1; r <= MaxRules; r++ {
+		g.add(Step{Do: "rule.delete", Rule: r})
+	}
+	g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "rule.delete", Rule: otherRule}, Step{Do: "quiet"})
+}
+
+// jumps sets the clocks of all replicas.
+func (g *generator) jumps() {
+	by := one(g, -400, -4000, 50)
+	for r := range g.script.Replicas {
+		g.add(Step{Do: "clock", Replica: r, N: by})
+	}
+}
+
+// begins puts the rule in force while nodes are not ready, by a clock that is wrong. Others join afterwards.
+func (g *generator) begins() {
+	const limits = `[{"max":1}]`
+	out := one(g, `{"suspend":true}`, `{"dryRun":true}`)
+	g.alone()
+	g.limited(taintOfQueue, limits)
+	g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: out})
+	for n := 2; n <= g.nodes; n++ {
+		g.enters(n, g.rack(), g.zone())
+		if n < 5 {
+			g.add(g.says(n, "A", "False"))
+		}
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 12, 30)})
+	g.jumps()
+	g.inForceWith(limits)
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 2, 12)}, Step{Do: "node.delete", Node: 1})
+	g.enters(1, g.rack(), g.zone())
+	g.add(g.says(1, "A", "False"), Step{Do: "quiet"}, Step{Do: one(g, "quiet", "kill", "handover"), Replica: g.replica()})
+}
+
+// resumes suspends the rule, removes taints by hand meanwhile, and resumes it with a smaller limit, by another clock.
+func (g *generator) resumes() {
+	g.alone()
+	g.limited(taintOfQueue, `[{"max":3}]`)
+	g.inForceWith(`[{"max":3}]`)
+	for n := 1; n <= g.nodes; n++ {
+		g.enters(n, g.rack(), g.zone())
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 12}, Step{Do: "quiet"})
+	for n := 1; n <= 3; n++ {
+		g.add(g.says(n, "A", "False"))
+	}
+	g.add(Step{Do: "quiet"}, Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"suspend":true}`}, Step{Do: "quiet"})
+	for n := 1; n <= 2; n++ {
+		g.add(Step{Do: "node.untaint", Node: n, Value: "example.com/t5:NoSchedule"})
+	}
+	g.add(Step{Do: "pass", N: one(g, 2, 12)})
+	g.jumps()
+	g.inForceWith(one(g, `[{"max":1}]`, `[{"max":2}]`, `[{"max":0}]`))
 }
 
 const taintOfQueue = `"taint":{"key":"example.com/t5","effect":"NoSchedule"}`
