@@ -218,8 +218,8 @@ const (
 
 // DryRunResults says what a rule would do, were it enforced now.
 type DryRunResults struct {
-	// since is when the rule was put in dry-run, as the operator saw it, by the API server's clock. Nodes that were created
-	// before are its existing nodes.
+	// since is when the rule was put in dry-run, as the operator saw it, by the API server's clock. Nodes that were
+	// created before are its existing nodes.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// affectedNodes is how many nodes the rule selects.

@@ -117,8 +117,8 @@ func (p *plugin) contexts(*cobra.Command, []string, string) ([]string, cobra.She
 	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// cluster returns the cluster that the flags name. From then on, times are by the API server's clock, as which nodes are
-// existing nodes is: that of the user's machine may be wrong.
+// cluster returns the cluster that the flags name. From then on, times are by the API server's clock: that of the
+// user's machine may be wrong.
 func (p *plugin) cluster(ctx context.Context) (*input.Cluster, error) {
 	config, err := p.config.ToRESTConfig()
 	if err != nil {

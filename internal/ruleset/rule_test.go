@@ -144,7 +144,9 @@ func TestInForce(t *testing.T) {
 		},
 		"after a restart, the status says since when it is in dry-run": {rule: tried(-300), since: at(-300)},
 		"but not by a clock that was a day ahead":                      {rule: tried(86400), since: at(0), just: true},
-		"nor if that was another dry-run":                              {rule: tried(-300), prev: compiled(known(), at(-20)), since: at(0), just: true},
+		"nor if that was another dry-run": {
+			rule: tried(-300), prev: compiled(known(), at(-20)), since: at(0), just: true,
+		},
 		"a dry-run of a rule that was not processed began with the rule": {
 			rule: valid().DryRun(true), since: at(-1000), just: true,
 		},

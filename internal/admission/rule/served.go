@@ -32,8 +32,8 @@ type Serving struct {
 // bindingWebhook is the name of the webhook for rules with podAdmission: Deny.
 const bindingWebhook = "bindings.webhooks.nodegate.io"
 
-// Running finds the same as Served, and the DaemonSets that may provide the evidence of the rules. Without webhooks, the
-// operator may not list those.
+// Running finds the same as Served, and the DaemonSets that may provide the evidence of the rules. Without webhooks,
+// the operator may not list those.
 func (c *Cluster) Running(ctx context.Context, rules ...*ruleset.Rule) (lint.Served, error) {
 	out, err := c.Served(ctx, rules...)
 	if err != nil || c.Serving == nil || c.Serving.Configuration == "" || !slices.ContainsFunc(rules, lint.Provided) {

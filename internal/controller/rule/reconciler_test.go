@@ -468,7 +468,8 @@ var _ = Describe("A rule", func() {
 	})
 
 	It("says that its taint keeps away what provides its evidence", func(ctx context.Context) {
-		rule := build.MakeRule("gpus").Selector("test", "gpus").Taint("readiness.k8s.io/gpus", "", corev1.TaintEffectNoSchedule).
+		rule := build.MakeRule("gpus").Selector("test", "gpus").
+			Taint("readiness.k8s.io/gpus", "", corev1.TaintEffectNoSchedule).
 			Evidence(v1alpha1.Requirement{Name: "gpu", Resource: &v1alpha1.ResourceRequirement{Name: "nvidia.com/gpu",
 				Min: resource.MustParse("1")}})
 		d := newDesk(ctx, rule)
