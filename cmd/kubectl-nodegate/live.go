@@ -336,8 +336,10 @@ func (m *move) handOver(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the predecessors. No operator serves their group, so the finalizer has to be removed.
+// delete deletes the predecessors. No operator serves their group, so the finalizer has to be removed. Those of others
+// stay: the change has not ended before these are gone.
 func (m *move) delete(ctx context.Context) error {
+	var waiting []error
 	for _, of := range m.rules {
 		before := of.rule.DeepCopy()
 		var err error
@@ -354,7 +356,15 @@ func (m *move) delete(ctx context.Context) error {
 		if client.IgnoreNotFound(err) != nil {
 			return failure(err, fmt.Sprintf("deleting rule %q of the API group %s", before.GetName(), m.from.Name))
 		}
+		if others := of.rule.GetFinalizers(); len(others) > 0 && err == nil {
+			waiting = append(waiting, fmt.Errorf("rule %q of the API group %s is being deleted, and waits for the owner of "+
+				"its finalizer %s", before.GetName(), m.from.Name, strings.Join(others, ", ")))
+			continue
+		}
 		fmt.Fprintf(m.streams.Out, "nodereadinessrule.%s/%s deleted\n", m.from.Name, before.GetName())
+	}
+	if len(waiting) > 0 {
+		return errors.Join(waiting...)
 	}
 	fmt.Fprintf(m.streams.ErrOut, "Now start the operator with the API group %s.\n", m.to.Name)
 	return nil

@@ -223,6 +223,20 @@ var _ = Describe("convert --live", Ordered, func() {
 			"have edited these rules since they were copied, edit the copies first: edited\n"))
 	})
 
+	It("does not say that a rule is deleted that waits for another finalizer", func(ctx context.Context) {
+		rule := rules(ctx, from)["edited"]
+		rule.SetFinalizers([]string{v1alpha1.FinalizerIn(from), "example.com/other"})
+		Expect(both.Client.Update(ctx, rule)).To(Succeed())
+		code, err := convert(ctx, nil, "--yes")
+		rule = rules(ctx, from)["edited"]
+		Expect(rule.GetFinalizers()).To(Equal([]string{"example.com/other"}))
+		rule.SetFinalizers(nil)
+		Expect(both.Client.Update(ctx, rule)).To(Succeed())
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring(`rule "edited" of the API group ` + from + " is being deleted, and waits for the " +
+			"owner of its finalizer example.com/other\nThe change of the API group has not ended."))
+	})
+
 	It("names each rule that the other CRD does not allow", func(ctx context.Context) {
 		Expect(both.Client.Create(ctx, network("second", "second").Obj())).To(Succeed())
 		allow := func(properties *int64) {
