@@ -47,8 +47,8 @@ func named(patch jsonpatch.Patch) [][]int {
 
 // patchNode applies a patch to some fields of a node. Only these are written as JSON for that. Without success it
 // returns nil: then the whole object says why.
-func patchNode(obj metav1.Object, patch jsonpatch.Patch) metav1.Object {
-	before, ok := obj.(*corev1.Node)
+func patchNode(of *Object, patch jsonpatch.Patch) metav1.Object {
+	before, ok := of.Meta.(*corev1.Node)
 	fields := named(patch)
 	if !ok || fields == nil {
 		return nil
@@ -70,13 +70,10 @@ func patchNode(obj metav1.Object, patch jsonpatch.Patch) metav1.Object {
 	if err != nil {
 		return nil
 	}
-	wire, err := before.Marshal()
-	if err == nil {
-		err = after.Unmarshal(wire) // this rounds times, as JSON does
-	}
-	if err != nil {
+	if err := after.Unmarshal(of.encoded()); err != nil { // this rounds times, as JSON does
 		panic(err)
 	}
+	after.ResourceVersion = before.ResourceVersion
 	set(after, patched)
 	return after
 }

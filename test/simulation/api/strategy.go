@@ -40,7 +40,7 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 			if patch, err = jsonpatch.DecodePatch(r.Body); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
 			}
-			if after := patchNode(before.Meta, patch); after != nil {
+			if after := patchNode(before, patch); after != nil {
 				return after, nil
 			}
 			if raw, err = patch.Apply(before.JSON()); err != nil {
@@ -404,7 +404,7 @@ func (s *Server) shown(o *Object) *Object {
 		obj := clone(o.Meta)
 		s.prune(o.Kind, obj)
 		p.served, p.object = s.served, &Object{Kind: o.Kind, Version: o.Version, Meta: obj}
-		if equal(obj, o.Meta) {
+		if equalTree(obj.(*unstructured.Unstructured).Object, o.Meta.(*unstructured.Unstructured).Object) {
 			p.object = o
 		}
 	}
