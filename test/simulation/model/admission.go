@@ -56,7 +56,7 @@ func (r *Request) rules(v *View) iter.Seq[*rule] {
 	if r.Listed != nil {
 		return read[list](r.Listed).all()
 	}
-	return each[rule](v.Rules)
+	return v.rules()
 }
 
 // list is the object that lists the rules for admission, and those that are frozen.
@@ -106,7 +106,7 @@ func (m *Model) Listed(of Document, v *View) {
 		}
 		frozen = read[list](of).Frozen
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		t, listed := in[r.Metadata.own]
 		there[r.Metadata.own] = true
 		must := r.Spec.Taint.Key != "" && r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() &&

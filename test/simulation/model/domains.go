@@ -105,7 +105,7 @@ func (m *Model) stays(r *rule, v *View) {
 		return
 	}
 	least := newUses()
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		if n.claim(r.Metadata.UID) != "" && u.used && u.version == r.Metadata.Generation &&
 			r.Spec.NodeSelector.matches(n.Metadata.Labels) {

@@ -109,12 +109,12 @@ func (m *Model) restEndpoints(v *View) {
 	if m.kept.longest == 0 || !v.Jumped.IsZero() || m.now().Before(m.kept.slowed.Add(patience)) {
 		return
 	}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if lost := n.lostAt(); !lost.IsZero() {
 			m.keptPods(n, lost, v)
 		}
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if m.allReady(r, v) {
 			m.kept.armed[r.Metadata.UID] = m.now()
 		}
@@ -123,7 +123,7 @@ func (m *Model) restEndpoints(v *View) {
 
 // Decided notes which nodes are in an outage, at a moment at which the leader has done all that it has to do.
 func (m *Model) Decided(v *View) {
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if lost := n.lostAt(); m.kept.longest > 0 && !lost.IsZero() && v.Jumped.IsZero() {
 			m.decided(n, lost, v)
 		}
@@ -167,7 +167,7 @@ func (m *Model) keptPods(n *node, lost time.Time, v *View) {
 
 // mostHold is for how long the pods of a lost node may stay ready: not at all, if no rule keeps them any more.
 func (m *Model) mostHold(n *node, v *View) time.Duration {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.endpointsHold() > 0 && !r.Spec.DryRun && r.Metadata.DeletionTimestamp == nil &&
 			r.Spec.NodeSelector.matches(n.Metadata.Labels) && !n.released() {
 			return m.kept.longest
@@ -190,7 +190,7 @@ func (r *rule) keeps(v *View) bool {
 
 // allReady reports whether all nodes that a rule selects are ready: then all are armed.
 func (m *Model) allReady(r *rule, v *View) bool {
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if r.Spec.NodeSelector.matches(n.Metadata.Labels) && n.condition("Ready").Status != "True" {
 			return false
 		}
@@ -210,7 +210,7 @@ func (m *Model) alone(n *node, lost time.Time, v *View) bool {
 	if !m.settledLoss(n, lost) || now.Before(lost.Add(patience)) || now.Before(l.from.Add(expired+patience)) {
 		return false
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.bootstrap() && r.Spec.endpointsHold() > 0 {
 			return false
 		}
@@ -218,7 +218,7 @@ func (m *Model) alone(n *node, lost time.Time, v *View) bool {
 			continue
 		}
 		silent, all := 0, 0
-		for other := range each[node](v.Nodes) {
+		for other := range v.nodes() {
 			o := m.link(other.Metadata.Name)
 			at := other.lostAt()
 			if !r.Spec.NodeSelector.matches(other.Metadata.Labels) ||
@@ -243,14 +243,14 @@ func (m *Model) inOutage(n *node, lost time.Time, v *View) *rule {
 	if !m.settledLoss(n, lost) || m.now().Before(lost.Add(patience)) || action == "Release" {
 		return nil
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		hold, armed := r.Spec.endpointsHold(), m.kept.armed[r.Metadata.UID]
 		if !r.keeps(v) || !r.Spec.NodeSelector.matches(n.Metadata.Labels) || !m.kept.disturbed.Before(armed) ||
 			armed.After(lost) || !lost.Before(armed.Add(hold*3/4-patience)) || !m.now().Before(lost.Add(hold)) {
 			continue
 		}
 		quiet, all := 0, 0
-		for other := range each[node](v.Nodes) {
+		for other := range v.nodes() {
 			if !r.Spec.NodeSelector.matches(other.Metadata.Labels) {
 				continue
 			}

@@ -71,7 +71,7 @@ func (m *Model) Upgraded(d Document) {
 // counts goes by records.
 func (m *Model) hasFull(r *rule, v *View) bool {
 	h := m.rules[r.Metadata.UID]
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		h.full = h.full || m.node(n.Metadata.UID).full && r.Spec.NodeSelector.matches(n.Metadata.Labels)
 	}
 	return h.full
@@ -81,7 +81,7 @@ func (m *Model) hasFull(r *rule, v *View) bool {
 func (m *Model) restFull(n *node, v *View) {
 	for id := range sorted(m.taintsOf(n, v)) {
 		wanted, open := false, m.node(n.Metadata.UID).foreign[id]
-		for r := range each[rule](v.Rules) {
+		for r := range v.rules() {
 			if r.Spec.Taint.id() != id || !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 				open = open || n.claim(r.Metadata.UID) == id
 				continue

@@ -136,7 +136,7 @@ func (m *Model) daemonSets(n *node, r *rule, q *daemonSetsRequirement, v *View) 
 // wait for each other, which is left open.
 func (m *Model) belongs(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
 	own := r.Spec.Taint
-	for other := range each[rule](v.Rules) {
+	for other := range v.rules() {
 		if t := other.Spec.Taint; t.Key != "" && !d.tolerates(t.Key) && (t.id() != own.id() || m.edits(other)) {
 			return unknown
 		}

@@ -92,7 +92,7 @@ func (n *node) continues() {
 
 // moved: the record and the marker of a rule that is continued are those of the rule that continues it.
 func (m *Model) moved(n *node, v *View) {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Metadata.own == r.Metadata.UID {
 			continue
 		}

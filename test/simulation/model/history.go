@@ -31,7 +31,7 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 	if others, there := evidence["otherrules"]; there {
 		v.Others = &Others{Rules: named(others)}
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		for i := range r.Spec.Requirements {
 			for _, w := range r.Spec.Requirements[i].watches() {
 				if v.Evidence[w.String()] != nil {
@@ -50,8 +50,8 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 func (m *Model) Observe(v *View, readable bool) {
 	m.vacates(v)
 	m.besides(v)
-	for r := range each[rule](v.Rules) {
-		for n := range each[node](v.Nodes) {
+	for r := range v.rules() {
+		for n := range v.nodes() {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			u.overridden = u.overridden || v.override(n) != ""
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
@@ -99,8 +99,8 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 
 // know notes what the leader knows at a quiet moment.
 func (m *Model) know(v *View) {
-	for r := range each[rule](v.Rules) {
-		for n := range each[node](v.Nodes) {
+	for r := range v.rules() {
+		for n := range v.nodes() {
 			o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed
 			if o.knower != v.Leader && o.generation == r.Metadata.Generation {
 				o.known, o.knower = m.now(), v.Leader
@@ -244,7 +244,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 		slices.ContainsFunc(n.Spec.Taints, func(t taint) bool { return t.Effect == "NoExecute" && !v.guardable(&t) }) {
 		return nil
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		u, s := h.under(r.Metadata.UID), &r.Spec
 		o := &u.observed
 		switch {
@@ -266,7 +266,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 // guardable reports whether a NoExecute taint evicts because a node is not ready: it is the node controller's, or a
 // rule's.
 func (v *View) guardable(t *taint) bool {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.Taint.id() == t.id() && r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" {
 			return true
 		}
@@ -300,7 +300,7 @@ func (m *Model) Deleting(d Document, allowed bool, v *View) {
 func (m *Model) Bound(name string, bound bool, v *View) {
 	n := read[node](v.Nodes[name])
 	denies, perhaps := false, false
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.PodAdmission != "Deny" || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
 			!n.has(r.Spec.Taint.id()) || r.Spec.DryRun || r.Metadata.DeletionTimestamp != nil {
 			continue

@@ -15,7 +15,17 @@ const (
 )
 
 // frozen says why a rule cannot be judged by what a replica was shown; empty if it can be.
-func (v *View) frozen(r *rule) string { return v.frozenBy(r, map[string]bool{}) }
+func (v *View) frozen(r *rule) string {
+	why, known := v.reasons[r]
+	if !known {
+		if v.reasons == nil {
+			v.reasons = map[*rule]string{}
+		}
+		why = v.frozenBy(r, map[string]bool{})
+		v.reasons[r] = why
+	}
+	return why
+}
 
 func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	switch {

@@ -21,7 +21,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		return false
 	}
 	claimed, all, in := 0, 0, newUses()
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		h := m.node(n.Metadata.UID)
 		u := h.under(r.Metadata.UID)
 		matches := r.Spec.NodeSelector.matches(n.Metadata.Labels)
@@ -89,7 +89,7 @@ func (m *Model) forced(r *rule, v *View) {
 	if !r.Spec.limited() || !r.Spec.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "" {
 		return
 	}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		m.check("limit", !u.forced || n.claim(r.Metadata.UID) == "" || v.override(n) != "" || n.Spec.Unschedulable ||
 			n.Metadata.DeletionTimestamp != nil || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||

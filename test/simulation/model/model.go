@@ -53,7 +53,12 @@ type View struct {
 	// Others is what it has read of another controller's rules; nil where there is none.
 	Others *Others
 
-	beside *beside
+	beside  *beside
+	ordered struct { // as they were read first
+		nodes []*node
+		rules []*rule
+	}
+	reasons map[*rule]string // why they are frozen, as far as that was asked for
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.

@@ -48,7 +48,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
 	m.keeps(was, is, v)
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		m.moves(was, is, r)
 		m.frozen(was, is, r, v)
 		if !h.full { // its records may not change
@@ -174,7 +174,7 @@ func (m *Model) swept(was, is *node, v *View) {
 
 // asks reports whether a rule asks for a taint.
 func (m *Model) asks(id string, v *View) bool {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if h := m.rules[r.Metadata.UID]; h != nil && h.taints[id] {
 			return true
 		}
@@ -199,7 +199,7 @@ func (m *Model) keeps(was, is *node, v *View) {
 }
 
 func (v *View) knows(uid string) bool {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Metadata.UID == uid {
 			return true
 		}
@@ -369,7 +369,7 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 
 // rearmedBy reports whether a rule has re-armed the node that sets the same completion annotation, and may remove it.
 func (m *Model) rearmedBy(n *node, key string, v *View) bool {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.CompletionAnnotation == key && m.rebooted(n, r) == yes {
 			return true
 		}

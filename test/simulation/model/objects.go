@@ -348,7 +348,7 @@ func (n *node) claimsValue(t taint) bool {
 // claimedByAnother reports whether another rule claims a taint: then a rule that claims it, too, does not adopt it.
 // What a rule that is gone has claimed may be adopted.
 func (v *View) claimedByAnother(n *node, ruleUID, taintID string) bool {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if uid := r.Metadata.UID; uid != ruleUID && n.claim(uid) == taintID {
 			return true
 		}
@@ -443,6 +443,17 @@ func each[T any](of map[string]Document) iter.Seq[*T] {
 			}
 		}
 	}
+}
+
+// nodes ranges over the nodes in the order of their names, and rules over the rules.
+func (v *View) nodes() iter.Seq[*node] { return inOrder(&v.ordered.nodes, v.Nodes) }
+func (v *View) rules() iter.Seq[*rule] { return inOrder(&v.ordered.rules, v.Rules) }
+
+func inOrder[T any](known *[]*T, of map[string]Document) iter.Seq[*T] {
+	if *known == nil {
+		*known = slices.Collect(each[T](of))
+	}
+	return slices.Values(*known)
 }
 
 func read[T any](d Document) *T {

@@ -122,13 +122,13 @@ func (m *Model) theirs(was, is *node, v *View) {
 // returned: after another controller's rule has ended, a limited rule claims no more of the nodes that lack its taint
 // than its limit allows: they are in service.
 func (m *Model) returned(was, is *node, v *View) {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		id := r.Spec.Taint.id()
 		if v.Others == nil || was.has(id) || !is.has(id) || !m.returns(is, r, v) || m.wrong() || v.Leaving {
 			continue
 		}
 		returned, all := 0, 0
-		for n := range each[node](v.Nodes) {
+		for n := range v.nodes() {
 			if r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 				all++
 			}

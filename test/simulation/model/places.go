@@ -14,8 +14,8 @@ type place struct {
 
 // settled notes, at a quiet moment, which nodes use a limit: the status of the rule says so, too.
 func (m *Model) settled(v *View) {
-	for r := range each[rule](v.Rules) {
-		for n := range each[node](v.Nodes) {
+	for r := range v.rules() {
+		for n := range v.nodes() {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			if u.settled = 0; u.used && r.Spec.limited() && n.claim(r.Metadata.UID) != "" && v.override(n) == "" &&
 				r.Spec.NodeSelector.matches(n.Metadata.Labels) {
@@ -37,7 +37,7 @@ func (m *Model) restPlaces(r *rule, v *View) {
 // vacates notes the places of nodes that are gone.
 func (m *Model) vacates(v *View) {
 	there := map[string]bool{}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		there[n.Metadata.UID] = true
 	}
 	for uid, h := range m.nodes {

@@ -47,7 +47,7 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 		return
 	}
 	marked, all, in := 0, 0, newUses()
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if c := n.condition(t); m.node(n.Metadata.UID).marker[t] == v.Process || c.ours() && c.Status == "False" &&
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
@@ -132,7 +132,7 @@ func (m *Model) restPublished(n *node, v *View) {
 		m.check("published", c.Type == "" || named[t] || m.node(n.Metadata.UID).filled,
 			"no record of node %s names its condition %s", n.Metadata.Name, t)
 		by, open := []*rule{}, false
-		for r := range each[rule](v.Rules) {
+		for r := range v.rules() {
 			if !m.rules[r.Metadata.UID].types[t] {
 				continue
 			}

@@ -259,7 +259,7 @@ func (m *Model) restReplaced(r *rule, v *View) {
 		return
 	}
 	replaces := r.Spec.Timeout.Action == "Replace"
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		_, handed := h.handed[n.Metadata.UID]
 		marked, claims := n.Metadata.Annotations[replaced+r.Metadata.Name] != "", r.Spec.Timeout.Replace.Method == "NodeClaim"
 		others := m.node(n.Metadata.UID).marks[replaced+r.Metadata.Name]

@@ -12,10 +12,10 @@ import (
 func (m *Model) Rest(v *View) {
 	v.Process = 0
 	m.Quiet(v)
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		m.restPublished(n, v)
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		m.restReplaced(r, v)
 	}
 	m.restStarts(v)
@@ -23,14 +23,14 @@ func (m *Model) Rest(v *View) {
 
 // Quiet judges a moment at which everything is delivered and answered, and a leader runs: what is due has happened.
 func (m *Model) Quiet(v *View) {
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if h := m.node(n.Metadata.UID); h.found.IsZero() {
 			h.found = m.now()
 		}
 		m.restNode(n, v)
 		m.restOverride(n, v)
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		m.restRule(r, v)
 	}
 	m.restPods(v)
@@ -42,7 +42,7 @@ func (m *Model) Quiet(v *View) {
 // Refused judges a quiet moment at which a policy refuses all writes of some nodes: the others do not wait for them.
 func (m *Model) Refused(v *View, nodes map[string]bool) {
 	v.Refused = nodes
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		m.room(r, v)
 	}
 }
@@ -64,10 +64,10 @@ func (m *Model) restStarts(v *View) {
 		rules[h.last.Metadata.Name]++
 	}
 	there := map[string]*node{}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		there[n.Metadata.UID] = n
 	}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		name, rule, most, full := r.Metadata.Name, r.Metadata.UID, 0, false
 		for uid, h := range m.nodes {
 			full = full || h.full && h.rules[rule] != nil // without a record, a start is counted again after a restart
@@ -125,7 +125,7 @@ func (m *Model) restNode(n *node, v *View) {
 // taintsOf are the taints that some rule which selects the node asks for.
 func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 	out := map[string]bool{}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.Taint.Key != "" && r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			out[r.Spec.Taint.id()] = true
 		}
@@ -137,7 +137,7 @@ func (m *Model) taintsOf(n *node, v *View) map[string]bool {
 // it.
 func (m *Model) taintWanted(n *node, id string, v *View) answer {
 	managed, open := false, false
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.Taint.id() != id || !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			if n.claim(r.Metadata.UID) == id && (r.Spec.Taint.id() != id || v.frozen(r) != "") {
 				open = true
@@ -235,7 +235,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		return
 	}
 	matched, held := 0, 0
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			continue
 		}
@@ -273,7 +273,7 @@ func (m *Model) restRule(r *rule, v *View) {
 
 // restOverride: an override that has ended is removed from a node that a rule in force selects.
 func (m *Model) restOverride(n *node, v *View) {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		if r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" &&
 			r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			m.check("lapsed", !v.lapsed(n) || m.unnoticed(v), "node %s still has the override %q", n.Metadata.Name,
@@ -285,7 +285,7 @@ func (m *Model) restOverride(n *node, v *View) {
 
 // lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
 func (m *Model) lifted(r *rule, v *View) {
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if (r.Spec.DryRun || v.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels)) &&
 			v.frozenByOthers(r) == "" {
 			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
@@ -338,7 +338,7 @@ func (m *Model) counts(r *rule, v *View) {
 		return
 	}
 	ready, exempt, open := 0, 0, 0
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) || n.claim(r.Metadata.UID) != "" {
 			continue
 		}
@@ -398,7 +398,7 @@ func (m *Model) room(r *rule, v *View) {
 func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*node) {
 	s := &r.Spec
 	in = newUses()
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		counts := s.NodeSelector.matches(n.Metadata.Labels) && v.override(n) == "" && m.rebooted(n, r) != yes
 		switch {
@@ -439,7 +439,7 @@ func (m *Model) rebooted(n *node, r *rule) answer {
 // vacated reports whether a node that used the limit of a rule is gone: its place is taken still.
 func (m *Model) vacated(r *rule, v *View) bool {
 	there := map[string]bool{}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		there[n.Metadata.UID] = true
 	}
 	for uid, h := range m.nodes {

@@ -137,7 +137,7 @@ func (m *Model) restPods(v *View) {
 			continue
 		}
 		stays := false
-		for r := range each[rule](v.Rules) {
+		for r := range v.rules() {
 			stays = stays || v.frozen(r) != "" && !n.record(r.Metadata.UID).GuardedSince.IsZero()
 		}
 		if !stays {
@@ -151,7 +151,7 @@ func (m *Model) restPods(v *View) {
 // since, and the pod is due for as long.
 func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
 	longest, edited := time.Duration(0), time.Time{}
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		edited = latest(edited, m.rules[r.Metadata.UID].edited)
 		if g := r.Spec.EvictionGuard; g != nil {
 			longest = max(longest, time.Duration(cmp.Or(g.MaxHoldSeconds, 1800))*time.Second)

@@ -60,7 +60,7 @@ func (m *Model) Told(kind string, before, after Document, events []Event, v *Vie
 //
 //nolint:gocyclo // one event after the other
 func (m *Model) changesOf(was, is *node, v *View) (out []change) {
-	for r := range each[rule](v.Rules) {
+	for r := range v.rules() {
 		uid, name := r.Metadata.UID, r.Metadata.Name
 		b, a := was.record(uid), is.record(uid)
 		if v.frozen(r) != "" {
@@ -147,7 +147,7 @@ func leavings(was *rule, after Document, v *View) (out []string) {
 	if was.Metadata.DeletionTimestamp == nil || after != nil || v == nil {
 		return nil
 	}
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if n.Metadata.Annotations[was.key()] != "" {
 			out = append(out, n.Metadata.Name)
 		}
@@ -204,7 +204,7 @@ func (m *Model) rehearsed(r *rule, v *View) {
 	as, by := *r, *v
 	as.Spec.DryRun, as.Spec.Suspend, by.Rehearses = false, false, true
 	spares := r.Spec.limited() || r.Spec.ExistingNodes != "" && r.Spec.ExistingNodes != "All"
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
 			!m.node(n.Metadata.UID).under(r.Metadata.UID).passed.IsZero() {
 			continue

@@ -28,7 +28,7 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 	}
 	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
 	since := latest(mine.from, mine.yes, mine.unsure)
-	for n := range each[node](v.Nodes) {
+	for n := range v.nodes() {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
