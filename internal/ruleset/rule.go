@@ -127,7 +127,6 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 		Name:       obj.Name,
 		Generation: obj.Generation,
 		CreatedAt:  obj.CreationTimestamp.Time,
-		Spec:       obj.Spec.DeepCopy(),
 	}
 	r.RemoveMarkers = obj.Annotations[v1alpha1.RemoveMarkersAnnotation] == "true"
 	r.keys.record = v1alpha1.RecordAnnotationPrefix + string(r.UID)
@@ -145,18 +144,7 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 			}
 		}
 	}
-	if obj.Spec.Taint != nil {
-		t := obj.Spec.Taint.Core()
-		r.Taint = &t
-	}
-	r.SelectorHash = hashSelector(&r.Spec.NodeSelector)
-	selector, err := r.Spec.NodeSelector.AsSelector()
-	if err != nil || selector.Empty() {
-		selector = labels.Nothing()
-	}
-	r.Selector = selector
-	r.Limit = limit.Of(r.Spec)
-	r.Requirements, r.Problems = compileSpec(r.Spec)
+	r.compileSpec(&obj.Spec, prev)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
 	if now.Server.Before(r.CreatedAt) { // the API server's clock is not known yet

@@ -344,6 +344,21 @@ func TestCompileCopies(t *testing.T) {
 	}
 }
 
+func TestAChangeOfTheStatusCompilesNothing(t *testing.T) {
+	rule := valid().Evidence(v1alpha1.Requirement{Name: "kernel",
+		CEL: &v1alpha1.CELRequirement{Expression: "node.spec.unschedulable"}}).Obj()
+	before := Compile(rule, nil, start)
+	rule.Status.ObservedGeneration = 1
+	after := Compile(rule, before, at(1))
+	if &after.Requirements[0] != &before.Requirements[0] || len(after.Problems) > 0 {
+		t.Errorf("compiled again: %v", after.Problems)
+	}
+	rule.Spec.Requirements[0].CEL.Expression, rule.Generation = "node.spec", 2
+	if edited := Compile(rule, after, at(2)); len(edited.Problems) != 1 || edited.Mode != Frozen {
+		t.Errorf("the edited rule is %s: %v", edited.Mode, edited.Problems)
+	}
+}
+
 func TestKeys(t *testing.T) {
 	r := Compile(valid().Obj(), nil, start)
 	got := []string{r.RecordKey(), r.MarkerKey(), r.OldMarkerKey()}

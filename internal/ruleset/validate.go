@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -62,9 +64,32 @@ func ValidateTaintKey(key string) string {
 	return strings.Join(validation.IsQualifiedName(key), "; ")
 }
 
-// compileSpec compiles the requirements of a spec. It checks the spec as the CRD's schema does, because another version
-// of the schema may have accepted it, and finds what this version does not support.
-func compileSpec(spec *v1alpha1.NodeReadinessRuleSpec) ([]evidence.Requirement, []Problem) {
+// compileSpec compiles a spec. Most changes of a rule are of its status. Then the parts of the former version are used
+// again, because expressions are expensive to compile.
+func (r *Rule) compileSpec(spec *v1alpha1.NodeReadinessRuleSpec, prev *Rule) {
+	if prev != nil && prev.thawed == nil && prev.bare == nil && equality.Semantic.DeepEqual(prev.Spec, spec) {
+		r.Spec, r.Taint, r.Selector, r.SelectorHash = prev.Spec, prev.Taint, prev.Selector, prev.SelectorHash
+		r.Limit, r.Requirements, r.Problems = prev.Limit, prev.Requirements, prev.Problems
+		return
+	}
+	r.Spec = spec.DeepCopy()
+	if spec.Taint != nil {
+		t := spec.Taint.Core()
+		r.Taint = &t
+	}
+	r.SelectorHash = hashSelector(&r.Spec.NodeSelector)
+	selector, err := r.Spec.NodeSelector.AsSelector()
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing()
+	}
+	r.Selector = selector
+	r.Limit = limit.Of(r.Spec)
+	r.Requirements, r.Problems = compileRequirements(r.Spec)
+}
+
+// compileRequirements compiles the requirements of a spec. It checks the spec as the CRD's schema does, because another
+// version of the schema may have accepted it, and finds what this version does not support.
+func compileRequirements(spec *v1alpha1.NodeReadinessRuleSpec) ([]evidence.Requirement, []Problem) {
 	v := validator{}
 	v.Selector("spec.nodeSelector", &spec.NodeSelector)
 	v.evidence(spec)
