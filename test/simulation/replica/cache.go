@@ -347,6 +347,9 @@ func (r *Replica) cached(kind api.Kind) api.Kind {
 	}
 	r.World.Watches(kind, "", "")
 	r.stores[kind] = r.newStore(kind, nil)
+	if kind == api.NodeClaims {
+		r.watches[kind] = []*store{r.stores[kind]}
+	}
 	return kind
 }
 

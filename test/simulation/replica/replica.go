@@ -8,8 +8,8 @@ package replica
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -67,7 +67,8 @@ type Replica struct {
 	rules       *admissionrules.Writer
 	stores      map[api.Kind]*store
 	evidence    map[string]*following
-	minimum     map[api.Kind]int64 // the version of the own last write
+	watches     map[api.Kind][]*store // with those of evidence
+	minimum     map[api.Kind]int64    // the version of the own last write
 	controllers []*controller
 	background  []func()
 	timers      []timer
@@ -165,9 +166,10 @@ func (r *Replica) Start() {
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
 		pruned: map[string]bool{}, left: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
-	r.stores = map[api.Kind]*store{}
+	r.stores, r.watches = map[api.Kind]*store{}, map[api.Kind][]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		r.stores[k] = r.newStore(k, nil)
+		r.watches[k] = []*store{r.stores[k]}
 	}
 	r.evidence, r.minimum, r.tasks = map[string]*following{}, map[api.Kind]int64{}, map[*task]bool{}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
@@ -228,7 +230,7 @@ func (r *Replica) Kill() {
 	}
 	former := map[api.Kind]int64{}
 	for _, k := range api.Kinds {
-		for _, s := range r.watched(k) {
+		for _, s := range r.watches[k] {
 			former[k] = max(former[k], s.at)
 		}
 	}
@@ -280,34 +282,19 @@ func (r *Replica) wrote(k api.Kind, version int64) {
 	}
 }
 
-// watched are the stores of a kind; those of evidence for the others.
-func (r *Replica) watched(k api.Kind) []*store {
-	if !r.Up {
-		return nil
-	}
-	if k == api.Nodes || k == api.Rules || k == api.AdmissionRules || k == api.CRDs || k == api.NodeClaims {
-		if s := r.stores[k]; s != nil {
-			return []*store{s}
-		}
-		return nil
-	}
-	var all []*following
-	for _, f := range r.evidence {
-		if f.kind == k {
-			all = append(all, f)
+// gather notes which watches of a kind of evidence there are, in the order of their keys.
+func (r *Replica) gather(k api.Kind) {
+	r.watches[k] = nil
+	for _, key := range slices.Sorted(maps.Keys(r.evidence)) {
+		if f := r.evidence[key]; f.kind == k {
+			r.watches[k] = append(r.watches[k], f.store)
 		}
 	}
-	slices.SortFunc(all, func(a, b *following) int { return strings.Compare(a.key, b.key) })
-	var out []*store
-	for _, f := range all {
-		out = append(out, f.store)
-	}
-	return out
 }
 
 // Deliver brings up to n events of a kind into its store.
 func (r *Replica) Deliver(k api.Kind, n int) {
-	for _, s := range r.watched(k) {
+	for _, s := range r.watches[k] {
 		if s.follows != nil && s.stale() && r.World.Forbidden() {
 			s.follows.fail(string(k) + " is forbidden")
 			continue
@@ -324,7 +311,7 @@ func (r *Replica) Deliver(k api.Kind, n int) {
 
 // Cut cuts the watches of a kind: they list again, or resume, and bring nothing until then.
 func (r *Replica) Cut(k api.Kind, resume bool) {
-	for _, s := range r.watched(k) {
+	for _, s := range r.watches[k] {
 		if s.listed && r.server.Newer(k, s.at) {
 			r.World.Met(map[bool]string{true: "a watch is cut while events wait, and resumes",
 				false: "a watch is cut while events wait, and lists again"}[resume], string(k))
@@ -336,7 +323,7 @@ func (r *Replica) Cut(k api.Kind, resume bool) {
 // Notify tells the k-th handler of a kind of up to n events, or runs what runs in the background.
 func (r *Replica) Notify(k api.Kind, handler, n int) {
 	var all []*queued
-	for _, s := range r.watched(k) {
+	for _, s := range r.watches[k] {
 		all = append(all, s.handlers...)
 	}
 	if len(all) == 0 {
@@ -351,7 +338,7 @@ func (r *Replica) Notify(k api.Kind, handler, n int) {
 
 // NotifyAll tells all handlers of a kind of everything that is pending.
 func (r *Replica) NotifyAll(k api.Kind) {
-	for _, s := range r.watched(k) {
+	for _, s := range r.watches[k] {
 		for i := 0; i < len(s.handlers); i++ {
 			for q := s.handlers[i]; len(q.pending) > 0; {
 				q.hear()

@@ -96,6 +96,7 @@ func (f followers) Follow(_ context.Context, w *sources.Watch) sources.Informer 
 		}
 	}
 	f.replica.evidence[out.key] = out
+	f.replica.gather(kind)
 	return out
 }
 
@@ -147,6 +148,7 @@ func (f *following) Failed() string { return f.failed }
 func (f *following) Stop() {
 	if f.replica.evidence[f.key] == f {
 		delete(f.replica.evidence, f.key)
+		f.replica.gather(f.kind)
 	}
 }
 

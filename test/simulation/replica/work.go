@@ -93,7 +93,7 @@ func (r *Replica) Idle() bool {
 		return false
 	}
 	for _, k := range api.Kinds {
-		for _, s := range r.watched(k) {
+		for _, s := range r.watches[k] {
 			if s.behind(r.server) && (s.follows == nil || s.follows.failed == "" || !r.World.Forbidden()) {
 				return false
 			}
@@ -147,7 +147,7 @@ func (r *Replica) Retries(but map[string]bool) bool {
 func (r *Replica) Current() bool {
 	pends := func(q *queued) bool { return len(q.pending) > 0 }
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
-		for _, s := range r.watched(k) {
+		for _, s := range r.watches[k] {
 			if s.resumes || s.behind(r.server) || slices.ContainsFunc(s.handlers, pends) {
 				return false
 			}
