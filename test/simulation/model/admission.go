@@ -203,7 +203,7 @@ func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer
 		sent.has(of.Spec.Taint.id()) || age > 10*time.Minute || sent.Metadata.CreationTimestamp.Before(since)):
 		return no
 	case of.listed:
-		return map[bool]answer{false: yes, true: no}[old]
+		return sure(!old)
 	case v.frozen(of) != "", old, m.rules[of.Metadata.UID] == nil:
 		return unknown
 	case before != nil && m.existing(sent, of) != no: // its status may not say it yet

@@ -105,7 +105,7 @@ func (q *daemonSetsRequirement) selects(d *daemonSet) bool {
 
 // daemonSets: each DaemonSet that belongs on the node has a ready pod there.
 func (m *Model) daemonSets(n *node, r *rule, q *daemonSetsRequirement, v *View) answer {
-	answers, belong := map[answer]int{}, 0
+	found, belong := answers{}, 0
 	if v.Compiling {
 		return unknown
 	}
@@ -120,13 +120,13 @@ func (m *Model) daemonSets(n *node, r *rule, q *daemonSetsRequirement, v *View) 
 			return unknown
 		case yes:
 			belong++
-			answers[m.daemon(n, r, q, d, v)]++
+			found[m.daemon(n, r, q, d, v)]++
 		}
 	}
 	switch {
-	case answers[no] > 0, belong < max(1, q.MinMatching):
+	case found[no] > 0, belong < max(1, q.MinMatching):
 		return no
-	case answers[unknown] > 0:
+	case found[unknown] > 0:
 		return unknown
 	}
 	return yes

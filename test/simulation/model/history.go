@@ -33,11 +33,11 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 	}
 	for r := range v.rules() {
 		for i := range r.Spec.Requirements {
-			for _, w := range r.Spec.Requirements[i].watches() {
-				if v.Evidence[w.String()] != nil {
+			for _, w := range r.Spec.Requirements[i].needs {
+				if v.Evidence[w.key] != nil {
 					continue
 				}
-				v.Evidence[w.String()] = slices.DeleteFunc(slices.Clone(evidence[w.kind]), func(d Document) bool {
+				v.Evidence[w.key] = slices.DeleteFunc(slices.Clone(evidence[w.kind]), func(d Document) bool {
 					return w.kind == "pods" && !w.labels.matches(read[pod](d).Metadata.Labels)
 				})
 			}

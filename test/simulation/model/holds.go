@@ -5,14 +5,27 @@ package model
 
 import "time"
 
-// answer is what can be said of something.
-type answer string
+// answer is what can be said of something. Zero: nothing was asked.
+type answer int
 
 const (
-	yes     answer = "yes"
-	no      answer = "no"
-	unknown answer = "unknown"
+	no answer = iota + 1
+	unknown
+	yes
 )
+
+// answers counts them.
+type answers [yes + 1]int
+
+func (a answer) String() string { return [...]string{"", "no", "unknown", "yes"}[a] }
+
+// sure is the answer to a question that leaves nothing open.
+func sure(ok bool) answer {
+	if ok {
+		return yes
+	}
+	return no
+}
 
 // frozen says why a rule cannot be judged by what a replica was shown; empty if it can be.
 func (v *View) frozen(r *rule) string {
@@ -48,8 +61,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	defer delete(seen, r.Metadata.Name)
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
-		for _, w := range q.watches() {
-			_, listed := v.Evidence[w.String()]
+		for _, w := range q.needs {
+			_, listed := v.Evidence[w.key]
 			if !listed && !v.Edited[r.Metadata.UID] && !v.Pruned[r.Metadata.UID] {
 				return "its evidence has not been read"
 			}
@@ -82,30 +95,30 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 	if v.frozen(r) != "" || v.edited(r, 0) {
 		return unknown
 	}
-	answers := map[answer]int{}
+	var found answers
 	for i := range r.Spec.Conditions {
 		c := &r.Spec.Conditions[i]
 		if c.MaxAgeSeconds > 0 && m.unnoticed(v) { // by the clock before, its age was another one
-			answers[unknown]++
+			found[unknown]++
 			continue
 		}
 		if c.DefaultStatus != "" && n.condition(c.Type).Type == "" {
-			answers[m.assumed(n, r, c.DefaultStatus == c.RequiredStatus)]++
+			found[m.assumed(n, r, c.DefaultStatus == c.RequiredStatus)]++
 			continue
 		}
-		answers[m.condition(n, r, c.Type, c.RequiredStatus, time.Duration(c.MaxAgeSeconds)*time.Second, v.Now)]++
+		found[m.condition(n, r, c.Type, c.RequiredStatus, time.Duration(c.MaxAgeSeconds)*time.Second, v.Now)]++
 	}
 	for i := range r.Spec.Requirements {
-		answers[m.meets(n, r, &r.Spec.Requirements[i], v, late)]++
+		found[m.meets(n, r, &r.Spec.Requirements[i], v, late)]++
 	}
 	decides, other := no, yes
 	if r.Spec.ConditionPolicy == "anyOf" {
 		decides, other = yes, no
 	}
 	switch {
-	case answers[decides] > 0:
+	case found[decides] > 0:
 		return decides
-	case answers[unknown] > 0:
+	case found[unknown] > 0:
 		return unknown
 	}
 	return other
@@ -115,12 +128,12 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answer {
 	switch {
 	case q.Pods != nil:
-		answer := m.pods(n, r, q.Pods, v)
-		if h := m.node(n.Metadata.UID); answer == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
+		is := m.pods(n, r, q, v)
+		if h := m.node(n.Metadata.UID); is == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
 			!h.under(r.Metadata.UID).opened && (m.wrong() || v.Now.After(h.booted.Add(2*time.Minute))) {
 			return unknown // once the boot is confirmed, a live list decides
 		}
-		return answer
+		return is
 	case q.Resource != nil:
 		amount := n.Status.Allocatable[q.Resource.Name]
 		return m.undated(n, r, amount != "" && amount != "0")
@@ -147,7 +160,7 @@ func (v *View) edited(r *rule, depth int) bool {
 	}
 	for i := range r.Spec.Requirements {
 		q := &r.Spec.Requirements[i]
-		if q.watches() != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil &&
+		if q.needs != nil && v.Edited[r.Metadata.UID] || q.RuleSatisfied != nil &&
 			v.edited(read[rule](v.Rules[q.RuleSatisfied.Name]), depth+1) {
 			return true
 		}
@@ -194,7 +207,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 	if required == "Unknown" && m.rebooted(n, r) == yes {
 		return unknown
 	}
-	return map[bool]answer{true: yes, false: no}[required == "Unknown"]
+	return sure(required == "Unknown")
 }
 
 // status is the status that counts: what is stale, or no status, is Unknown.
@@ -250,19 +263,19 @@ func (m *Model) assumed(n *node, r *rule, satisfied bool) answer {
 	if m.rebooted(n, r) == yes {
 		return unknown
 	}
-	return map[bool]answer{true: yes, false: no}[satisfied]
+	return sure(satisfied)
 }
 
 // pods: those count that are ready, and started since the node booted.
-func (m *Model) pods(n *node, r *rule, p *podsRequirement, v *View) answer {
-	answers, least := map[answer]int{}, max(1, p.MinReady)
-	for _, d := range v.Evidence[p.watch().String()] {
-		answers[m.pod(n, r, p, read[pod](d), v)]++
+func (m *Model) pods(n *node, r *rule, q *requirement, v *View) answer {
+	var found answers
+	for _, d := range v.Evidence[q.needs[0].key] {
+		found[m.pod(n, r, q.Pods, read[pod](d), v)]++
 	}
-	switch {
-	case answers[yes] >= least:
+	switch least := max(1, q.Pods.MinReady); {
+	case found[yes] >= least:
 		return yes
-	case answers[yes]+answers[unknown] >= least:
+	case found[yes]+found[unknown] >= least:
 		return unknown
 	}
 	return no

@@ -303,8 +303,8 @@ func (m *Model) RuleWritten(d Document) {
 		h.types[t] = true
 	}
 	for i := range r.Spec.Requirements {
-		for _, w := range r.Spec.Requirements[i].watches() {
-			h.watches[w.String()] = h.watches[w.String()] || w.labels.valid()
+		for _, w := range r.Spec.Requirements[i].needs {
+			h.watches[w.key] = h.watches[w.key] || w.labels.valid()
 		}
 	}
 	h.last = r

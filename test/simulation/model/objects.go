@@ -106,7 +106,18 @@ func (s *selector) matches(labels map[string]string) bool {
 	for _, e := range s.MatchExpressions {
 		value, has := labels[e.Key]
 		in := has && slices.Contains(e.Values, value)
-		if !map[string]bool{"In": in, "NotIn": !in, "Exists": has, "DoesNotExist": !has}[e.Operator] {
+		fits := false
+		switch e.Operator {
+		case "In":
+			fits = in
+		case "NotIn":
+			fits = !in
+		case "Exists":
+			fits = has
+		case "DoesNotExist":
+			fits = !has
+		}
+		if !fits {
 			return false
 		}
 	}
@@ -152,29 +163,25 @@ type podsRequirement struct {
 type watch struct {
 	kind, namespace string
 	labels          selector
+	key             string
 }
 
-// String is the key of the watch.
-func (w *watch) String() string { return w.kind + ":" + w.namespace + "/" + w.labels.String() }
-
-// watches are those that a requirement needs.
-func (q *requirement) watches() []*watch {
+// finds notes the watches that the requirement needs.
+func (q *requirement) finds() {
 	switch {
 	case q.Pods != nil:
-		return []*watch{q.Pods.watch()}
+		q.needs = []watch{{kind: "pods", namespace: q.Pods.Namespace, labels: q.Pods.Selector}}
 	case q.DaemonSets != nil:
-		return []*watch{{kind: "daemonsets", namespace: "apps"}, {kind: "pods", namespace: "apps"}}
+		q.needs = []watch{{kind: "daemonsets", namespace: "apps"}, {kind: "pods", namespace: "apps"}}
 	case q.CSIDriver != nil:
-		return []*watch{{kind: "csinodes"}}
+		q.needs = []watch{{kind: "csinodes"}}
 	case q.Devices != nil:
-		return []*watch{{kind: "resourceslices"}}
+		q.needs = []watch{{kind: "resourceslices"}}
 	}
-	return nil
-}
-
-// watch is the watch of these pods.
-func (p *podsRequirement) watch() *watch {
-	return &watch{kind: "pods", namespace: p.Namespace, labels: p.Selector}
+	for i := range q.needs {
+		w := &q.needs[i]
+		w.key = w.kind + ":" + w.namespace + "/" + w.labels.String()
+	}
 }
 
 type requirement struct {
@@ -192,6 +199,8 @@ type requirement struct {
 	RuleSatisfied *struct{ Name string }
 	NoTaint       *struct{ Key, Effect string }
 	CEL           *struct{ Expression string }
+
+	needs []watch
 }
 
 type spec struct {

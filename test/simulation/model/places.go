@@ -86,7 +86,7 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 	first := rh.places[0]
 	for uid, h := range m.nodes {
 		u := h.under(r.Metadata.UID)
-		if !first.ready[uid] && (u.opened || u.perhaps || u.observed.last == "" || !u.observed.yes.Before(first.at)) &&
+		if !first.ready[uid] && (u.opened || u.perhaps || u.observed.last == 0 || !u.observed.yes.Before(first.at)) &&
 			(h.last == nil || m.existing(h.last, r) != yes) {
 			kept--
 		}
