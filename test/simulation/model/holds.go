@@ -29,13 +29,10 @@ func sure(ok bool) answer {
 
 // frozen says why a rule cannot be judged by what a replica was shown; empty if it can be.
 func (v *View) frozen(r *rule) string {
-	why, known := v.reasons[r]
+	why, known := v.reading().frozen[r]
 	if !known {
-		if v.reasons == nil {
-			v.reasons = map[*rule]string{}
-		}
 		why = v.frozenBy(r, map[string]bool{})
-		v.reasons[r] = why
+		v.known.frozen[r] = why
 	}
 	return why
 }

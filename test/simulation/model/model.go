@@ -53,12 +53,22 @@ type View struct {
 	// Others is what it has read of another controller's rules; nil where there is none.
 	Others *Others
 
-	beside  *beside
-	ordered struct { // as they were read first
-		nodes []*node
-		rules []*rule
+	beside *beside
+	known  *reading
+}
+
+// reading is what was read of a view, and of copies of it with other times.
+type reading struct {
+	nodes  []*node // in the order of their names
+	rules  []*rule
+	frozen map[*rule]string // why they are frozen, as far as that was asked
+}
+
+func (v *View) reading() *reading {
+	if v.known == nil {
+		v.known = &reading{frozen: map[*rule]string{}}
 	}
-	reasons map[*rule]string // why they are frozen, as far as that was asked for
+	return v.known
 }
 
 // Predicates are all predicates. One that is never decisive in many stories is not tested.

@@ -455,8 +455,8 @@ func each[T any](of map[string]Document) iter.Seq[*T] {
 }
 
 // nodes ranges over the nodes in the order of their names, and rules over the rules.
-func (v *View) nodes() iter.Seq[*node] { return inOrder(&v.ordered.nodes, v.Nodes) }
-func (v *View) rules() iter.Seq[*rule] { return inOrder(&v.ordered.rules, v.Rules) }
+func (v *View) nodes() iter.Seq[*node] { return inOrder(&v.reading().nodes, v.Nodes) }
+func (v *View) rules() iter.Seq[*rule] { return inOrder(&v.reading().rules, v.Rules) }
 
 func inOrder[T any](known *[]*T, of map[string]Document) iter.Seq[*T] {
 	if *known == nil {

@@ -89,7 +89,13 @@ func (w *World) current() bool {
 
 // present is the present state, for the model.
 func (w *World) present() *model.View {
-	return w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.NodeClaims), w.evidence())
+	if version := w.server.Version(); w.view == nil || w.viewed != version {
+		w.view = w.Model.At(w.all(api.Nodes), w.all(api.Rules), w.all(api.NodeClaims), w.evidence())
+		w.viewed = version
+	}
+	v := *w.view
+	v.Now = w.now
+	return &v
 }
 
 // evidence are the objects of which evidence is made, by kind.

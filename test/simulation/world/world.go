@@ -74,6 +74,8 @@ type World struct {
 	faults      map[string]Met
 	seen        int64     // the version that the model has observed last
 	seenAt      time.Time // when
+	view        *model.View
+	viewed      int64 // the version of the view
 }
 
 // Result is what became of a story.
