@@ -268,7 +268,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 	now := metav1.NewTime(time.Now().Truncate(time.Second))
 	for i := range f.pairs {
 		taint := corev1.Taint{Key: taintKey(i), Value: taintValue, Effect: corev1.TaintEffectNoSchedule}
-		record := nodeview.Record{Rule: ruleName(i), Released: now}
+		record := nodeview.Record{Rule: ruleName(i), Released: now, Found: true} // as the operator's of nodes in service
 		held := !f.holds(node, i)
 		if held {
 			want = append(want, taint)
