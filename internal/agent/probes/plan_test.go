@@ -163,9 +163,13 @@ func TestTheFirstRunAfterABootDecides(t *testing.T) {
 		}
 	}
 	wrong := New(Options{})
-	wrong.booted = time.Now().Add(time.Hour)
+	wrong.booted = func() time.Time { return time.Now().Add(time.Hour) }
 	if got := wrong.bootTime(); !got.IsZero() {
 		t.Errorf("a boot in the future: %s", got)
+	}
+	wrong.booted = func() time.Time { return boot }
+	if got := wrong.bootTime(); !got.Equal(boot) {
+		t.Errorf("the clock was set after the start: %s", got)
 	}
 }
 

@@ -29,6 +29,9 @@ const (
 	// A write that was refused patientRetries times in a row is tried slowness times more slowly: then a person must
 	// change something first, such as a policy, and agents of 10,000 nodes would ask hundreds of times a second.
 	patientRetries, slowness = 10, 5
+	// MaxChanges is how many conditions one patch changes. The policy nodegate-agent accepts 100 and counts a condition
+	// that changes twice: before and after.
+	MaxChanges = 50
 )
 
 // Source provides the node and a client.
@@ -63,7 +66,7 @@ type Options struct {
 type Publisher struct {
 	Options
 	wake   chan struct{}
-	booted time.Time // when the node booted; zero: unknown. Heartbeats from before are due
+	booted func() time.Time // when the node booted, by its clock as it is set now; zero: unknown
 
 	mu      sync.Mutex
 	running map[string]*worker                // by condition type
@@ -86,7 +89,7 @@ type worker struct {
 
 // New returns a publisher.
 func New(o Options) *Publisher {
-	return &Publisher{Options: o, wake: make(chan struct{}, 1), booted: readBootTime(), running: map[string]*worker{},
+	return &Publisher{Options: o, wake: make(chan struct{}, 1), booted: readBootTime, running: map[string]*worker{},
 		written: map[string]time.Time{}, last: map[string]corev1.ConditionStatus{}, rivals: map[string]bool{}}
 }
 
@@ -237,6 +240,11 @@ func (p *Publisher) sync(ctx context.Context) error {
 		p.Metrics.skipped()
 		return nil
 	}
+	if len(write)+len(remove) > MaxChanges { // the next patch has the others
+		remove = remove[:min(len(remove), MaxChanges)]
+		write = write[:min(len(write), MaxChanges-len(remove))]
+		defer p.enqueue()
+	}
 	if err := p.write(ctx, client, write, remove); err != nil {
 		p.Metrics.wrote("error")
 		return err
@@ -302,12 +310,14 @@ func readBootTime() time.Time {
 	return time.Unix(int64(stat.BootTime), 0) //nolint:gosec // seconds since 1970
 }
 
-// bootTime returns when the node booted, or zero if that is in the future, because one of the clocks was wrong.
+// bootTime returns when the node booted, or zero if that is in the future, because one of the clocks was wrong. It is
+// read each time: a node without a battery gets its time from the network after the agent has started, and until then
+// seems to have booted long before any condition was written.
 func (p *Publisher) bootTime() time.Time {
-	if p.booted.After(time.Now()) {
-		return time.Time{}
+	if booted := p.booted(); !booted.After(time.Now()) {
+		return booted
 	}
-	return p.booted
+	return time.Time{}
 }
 
 // conditions returns the node's conditions from the watch or the last patch, the newer one. The caller holds the lock.

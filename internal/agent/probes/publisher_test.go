@@ -4,7 +4,10 @@
 package probes
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -225,5 +228,58 @@ func TestTheConditionOfAnotherReporterStays(t *testing.T) {
 		if write, remove := p.due(); len(write) > 0 || !slices.Equal(remove, []string{"B"}) {
 			t.Errorf("writes %v, removes %v", write, remove)
 		}
+	})
+}
+
+// accepting is a source whose API server accepts each patch and answers with the node as it is then.
+type accepting struct {
+	still
+	patches []int // how many conditions each of them changes
+}
+
+func (a *accepting) Client() rest.Interface {
+	return &fake.RESTClient{
+		NegotiatedSerializer: scheme.Codecs.WithoutConversion(), GroupVersion: corev1.SchemeGroupVersion,
+		Client: fake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
+			patch := &corev1.Node{}
+			if err := json.NewDecoder(r.Body).Decode(patch); err != nil {
+				return nil, err
+			}
+			a.patches = append(a.patches, len(patch.Status.Conditions))
+			for _, c := range patch.Status.Conditions {
+				if before := find(a.node.Status.Conditions, string(c.Type)); before != nil {
+					*before = c
+				} else {
+					a.node.Status.Conditions = append(a.node.Status.Conditions, c)
+				}
+			}
+			body, err := json.Marshal(a.node)
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(body)),
+				Header: http.Header{"Content-Type": {"application/json"}}}, err
+		}),
+	}
+}
+
+// TestManyConditions: the policy nodegate-agent refuses a patch that changes more than 50 conditions.
+func TestManyConditions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &accepting{still: still{node: build.MakeNode("n").Obj()}}
+		source.node.APIVersion, source.node.Kind = "v1", "Node"
+		p := New(Options{Node: "n", Source: source, Log: slog.New(slog.DiscardHandler),
+			Metrics: NewMetrics(prometheus.NewRegistry())})
+		ctx, stop := context.WithCancel(t.Context())
+		go p.Run(ctx)
+		probes := make([]Probe, 2*MaxChanges+1)
+		for i := range probes {
+			probes[i] = Probe{ConditionType: fmt.Sprintf("example.com/A%d", i), Period: time.Hour, SuccessThreshold: 1,
+				Check: checks.Always("", checks.Pass())}
+		}
+		p.Set(ctx, probes, false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]int{MaxChanges, MaxChanges, 1}, source.patches); diff != "" {
+			t.Errorf("conditions in each patch, -want +got:\n%s", diff)
+		}
+		stop()
 	})
 }

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	agentcfg "github.com/nodegate/nodegate/internal/agent/config"
+	"github.com/nodegate/nodegate/internal/agent/probes"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -282,6 +283,11 @@ func TestAgentPolicy(t *testing.T) {
 				t.Errorf("%s: %v", how, err)
 			}
 		}
+	})
+	t.Run("as many conditions as an agent changes in one patch", func(t *testing.T) {
+		patch := conditionsPatch(many[:probes.MaxChanges])
+		cluster.Must(t, c.patch(as, patch))
+		cluster.Must(t, c.patch(as, strings.ReplaceAll(patch, "True", "False")))
 	})
 	t.Run("requests of other users are not checked", func(t *testing.T) {
 		cluster.Must(t, c.patch(kube, conditionPatch("example.com/Forbidden", "Test")))
