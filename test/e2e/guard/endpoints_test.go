@@ -67,7 +67,7 @@ func (e *env) nodes(n int, tolerationSeconds int64) (*kubelets, []string) {
 	e.T.Cleanup(func() { cancel(); <-done })
 	for i, name := range names {
 		e.Eventually("node "+name+" is not tainted", e.evicting(name, false))
-		k.pods = append(k.pods, k.pod(name, fmt.Sprintf("10.99.%d.%d", len(e.name), i+1), tolerationSeconds))
+		k.pods = append(k.pods, k.pod("default", name, fmt.Sprintf("10.99.%d.%d", len(e.name), i+1), tolerationSeconds))
 	}
 	e.Eventually("the Service has all endpoints", k.serving(n))
 	return k, names
@@ -94,11 +94,15 @@ func (k *kubelets) renew(ctx context.Context) {
 	}
 }
 
-func (k *kubelets) pod(node, ip string, seconds int64) *corev1.Pod {
+func (k *kubelets) pod(namespace, node, ip string, seconds int64) *corev1.Pod {
 	k.T.Helper()
-	p := build.MakePod("default", node).Node(node).
+	p := build.MakePod(namespace, node).Node(node).
 		Tolerate(corev1.TaintNodeNotReady, seconds).Tolerate(corev1.TaintNodeUnreachable, seconds).Obj()
 	p.Labels = map[string]string{"app": k.name}
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), // the operator's namespace is restricted
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false),
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	k.Create(p)
 	k.report(p, func() {
 		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, ip, []corev1.PodIP{{IP: ip}}
@@ -199,13 +203,23 @@ func (k *kubelets) endpointsNeverLess(want int) (stop func()) {
 func (k *kubelets) podsReady(want bool, nodes ...string) func() error {
 	return func() error {
 		for _, n := range nodes {
-			p := &corev1.Pod{}
-			if err := k.Client.Get(context.Background(), client.ObjectKey{Namespace: "default", Name: n}, p); err != nil {
+			if err := k.podReady(want, "default", n)(); err != nil {
 				return err
 			}
-			if c := condition.OfPod(p, corev1.PodReady); (c.Status == corev1.ConditionTrue) != want {
-				return fmt.Errorf("pod %s: %+v", n, p.Status.Conditions)
-			}
+		}
+		return nil
+	}
+}
+
+// podReady is a check of the condition Ready of a pod.
+func (k *kubelets) podReady(want bool, namespace, name string) func() error {
+	return func() error {
+		p := &corev1.Pod{}
+		if err := k.Client.Get(context.Background(), client.ObjectKey{Namespace: namespace, Name: name}, p); err != nil {
+			return err
+		}
+		if c := condition.OfPod(p, corev1.PodReady); (c.Status == corev1.ConditionTrue) != want {
+			return fmt.Errorf("pod %s/%s: %+v", namespace, name, p.Status.Conditions)
 		}
 		return nil
 	}
@@ -266,10 +280,12 @@ func (k *kubelets) state(node, want string) {
 	})
 }
 
-// TestEndpointsInAnOutage: all kubelets lose the API server. No endpoint goes away until the hold has ended.
+// TestEndpointsInAnOutage: all kubelets lose the API server. No endpoint goes away until the hold has ended, except
+// those of the operator: the API server would call its webhooks on nodes that are lost.
 func TestEndpointsInAnOutage(t *testing.T) {
 	e := newEnv(t)
 	k, nodes := e.nodes(4, 3600)
+	k.pod(cluster.Namespace, nodes[0], "10.98.0.1", 3600)
 	rule := k.keeping(50, 600, nodes...)
 	stop := k.endpointsNeverLess(len(nodes))
 	defer stop()
@@ -281,6 +297,7 @@ func TestEndpointsInAnOutage(t *testing.T) {
 		k.state(n, "kept")
 	}
 	e.guarding(rule, "PodsGuarded")
+	e.Eventually("the operator's pod is not kept", k.podReady(false, cluster.Namespace, nodes[0]))
 	e.Must(k.podsReady(true, nodes...)())
 
 	back, away := nodes[:1], nodes[1:]
