@@ -396,7 +396,7 @@ var mutants = []mutant{
 		`Turned: known && !before.Assumed`, `Turned: known && !before.Assumed && !MUTANT`, "windows"},
 	{"an override uses the limit", `&& o.Action == OverrideNone
 }`, `&& (MUTANT || o.Action == OverrideNone)
-}`, "room"},
+}`, "room|reached"},
 	{"a node stays held without room when its override has ended",
 		`true, n.rec.Forced && n.Rule.Limited()`, `true, !MUTANT && n.rec.Forced && n.Rule.Limited()`, "limit"},
 	{"unreadySeconds are nothing", `	case !first && n.Now.Before(due):`, `	case !MUTANT && !first && n.Now.Before(due):`,

@@ -31,7 +31,7 @@ func (g *generator) scenes(seed uint64) *generator {
 	}
 	g.script.Webhooks = true
 	if own.last = own.IntN(8) == 0; own.last { // what is judged only when everything has come to rest
-		one(own, own.withdraws, own.outranks)(own.node())
+		one(own, own.withdraws, own.outranks, own.filled)(own.node())
 		return own
 	}
 	for range 2 {
@@ -145,6 +145,7 @@ func (g *generator) windowed(n int) {
 	g.passes(5)
 	g.each(Step{Do: "kill"})
 	g.add(Step{Do: "quiet"})
+	g.passes(31)
 }
 
 // replaces is the part of a rule's spec by which it hands nodes over.
