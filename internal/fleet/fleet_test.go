@@ -379,6 +379,23 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 	if got := s.material().Evaluations[0].LastEvaluationTime.Time; !got.Equal(now) {
 		t.Errorf("last changed at %s, want %s", got, now)
 	}
+	for name, edit := range map[string]func(*Entry){
+		"another result of a condition": func(e *Entry) {
+			e.Results = []v1alpha1.ConditionEvaluationResult{{Type: "example.com/Ready", CurrentStatus: "False"}}
+		},
+		"another reason of a requirement": func(e *Entry) {
+			e.Requirements = []v1alpha1.RequirementEvaluationResult{{Name: "driver", Message: "is not registered"}}
+		},
+	} {
+		edit(&held)
+		s.records(0, held)
+		s.tells(name, 1)
+		got := s.material().Evaluations[0]
+		if !slices.Equal(got.ConditionResults, held.Results) || !slices.Equal(got.RequirementResults, held.Requirements) {
+			t.Errorf("%s: the status says %+v", name, got)
+		}
+		s.Rule(s.rule.UID)
+	}
 	s.nodes[0] = build.WrapNode(s.nodes[0]).Cordoned().Obj()
 	s.records(0, s.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 	s.tells("the limit is a share of fewer nodes", 1)
@@ -410,25 +427,39 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 }
 
 func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
-	s := newScene(t, rule(""), 1)
-	e := s.entry(0, v1alpha1.NodeStateHeld, state.ReasonReadyWindow)
-	e.Observed = readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true}
-	s.records(0, e)
-	edit := func(change func(*v1alpha1.NodeReadinessRuleSpec)) readiness.Observed {
+	seen := readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.NodeReadinessRuleSpec)
+		kept   bool
+	}{
+		"the taint": {func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Value = "x" }, true},
+		"a condition": {change: func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Conditions[0].Type = "example.com/Other"
+		}},
+		"conditionPolicy": {change: func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.ConditionPolicy = v1alpha1.ConditionPolicyAnyOf
+		}},
+		"a requirement": {change: func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Requirements = []v1alpha1.Requirement{{Name: "driver",
+				CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "csi.example.com"}}}
+		}},
+	} {
+		s := newScene(t, rule(""), 1)
+		e := s.entry(0, v1alpha1.NodeStateHeld, state.ReasonReadyWindow)
+		e.Observed = seen
+		s.records(0, e)
 		edited := *s.rule
 		edited.Spec = s.rule.Spec.DeepCopy()
-		change(edited.Spec)
+		c.change(edited.Spec)
 		s.SetRules(ruleset.NewSet(&edited), s.nodes, now)
+		want := readiness.Observed{Since: s.rule.BegunAt, Assumed: true, Watched: true}
+		if c.kept {
+			want = seen
+		}
 		look := s.Look(s.nodes[0])
-		return look.Observed(s.rule.UID)
-	}
-	if diff := cmp.Diff(e.Observed, edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Taint.Value = "x" })); diff != "" {
-		t.Errorf("after another edit (-want +got):\n%s", diff)
-	}
-	want := readiness.Observed{Since: s.rule.BegunAt, Assumed: true, Watched: true}
-	got := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.Conditions[0].Type = "example.com/Other" })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("after an edit of the evidence (-want +got):\n%s", diff)
+		if diff := cmp.Diff(want, look.Observed(s.rule.UID)); diff != "" {
+			t.Errorf("after an edit of %s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -149,6 +149,20 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("for an hour after the last deletion", func(t *testing.T) {
+			begin(r)
+			r.hold(1)
+			r.Forget(r.nodes[1].Name, now.Add(30*time.Minute))
+			r.isReady(2)
+			if again := r.FreePlaces(r.rule.UID, now.Add(time.Hour)); again != 30*time.Minute {
+				t.Errorf("look again in %s", again)
+			}
+			r.places("an hour after the first deletion", 0, 2)
+			r.FreePlaces(r.rule.UID, now.Add(90*time.Minute))
+			r.places("an hour after the last one", 0, 0)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("until the rule is suspended or selects other nodes", func(t *testing.T) {
 			for what, change := range map[string]func(*ruleset.Rule){
 				"suspend":  func(r *ruleset.Rule) { r.Mode = ruleset.Suspended },

@@ -87,6 +87,9 @@ func TestJudge(t *testing.T) {
 		"before the node booted": {node: reported(), notBefore: at(-30),
 			want:    Judgement{Status: "Unknown", Cause: CauseBeforeBoot, Since: at(-30), Heartbeat: at(-90), Awaits: true},
 			message: "condition example.com/CNI has not been reported since the node booted, must be True"},
+		"before the node booted, without a heartbeat": {node: reported().Heartbeat(cni, time.Time{}), notBefore: at(-30),
+			want:    Judgement{Status: "Unknown", Cause: CauseBeforeBoot, Since: at(-30), Heartbeat: at(-90), Awaits: true},
+			message: "condition example.com/CNI has not been reported since the node booted, must be True"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.required.Type, c.required.RequiredStatus = cni, cmp.Or(c.required.RequiredStatus, v1alpha1.ConditionTrue)
