@@ -292,6 +292,10 @@ var _ = Describe("A rule", func() {
 	It("says what a dry-run would do", func(ctx context.Context) {
 		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true).LimitPer("example.com/rack", "1"),
 			node("a"), node("b"), node("c"))
+		for _, n := range d.nodes { // in service
+			released := nodeview.Record{Released: metav1.NewTime(d.clock.Now())}
+			n.Annotations = map[string]string{d.compiled.RecordKey(): released.Encode()}
+		}
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})
 		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun})
 		d.record(2, fleet.Outcome{State: v1alpha1.NodeStateReady})

@@ -54,7 +54,7 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonNotRunning
 	case len(keptAway) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonKeptAway
-	case !needs: // of evidence without a known provider, nobody can say that all is well
+	case !needs: // whether a provider that is not known tolerates the taint is unknown
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
 		return 0
 	}

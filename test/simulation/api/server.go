@@ -139,8 +139,8 @@ func encode(obj metav1.Object) []byte {
 	return raw
 }
 
-// marshal writes an object that nobody reads yet in protobuf, without its version. Generated code does that much faster
-// than JSON is written.
+// marshal writes an object that has no readers yet in protobuf, without its version. Generated code does that much
+// faster than JSON is written.
 func marshal(obj metav1.Object) []byte {
 	typed, ok := obj.(interface{ Marshal() ([]byte, error) })
 	if !ok {
@@ -154,7 +154,7 @@ func marshal(obj metav1.Object) []byte {
 	return out
 }
 
-// changes reports whether an object, which nobody reads yet, is another one than before but for its version.
+// changes reports whether an object, which has no readers yet, is another one than before but for its version.
 func (o *Object) changes(before *Object) bool {
 	if of, ok := o.Meta.(*unstructured.Unstructured); ok {
 		of.SetResourceVersion(before.Meta.GetResourceVersion())
