@@ -278,7 +278,7 @@ func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
 	}{
 		"the same":                                          {message: message, ago: time.Hour},
 		"another message, a minute later":                   {message: "rule r: other", ago: 61 * time.Second, want: 1},
-		"another message, within the minute":                {message: "rule r: other", ago: 60 * time.Second, recheck: time.Second},
+		"another message, within the minute":                {message: "rule r: other", ago: time.Minute, recheck: time.Second},
 		"another message, by a clock that was a year ahead": {message: "rule r: other", ago: -365 * 24 * time.Hour, want: 1},
 	} {
 		n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isFalse, "NodegateRuleNotReady", c.message).

@@ -116,9 +116,9 @@ type domain struct {
 
 func (d *domain) held(u Use) int { return d.taken[u] + d.deleted }
 
-// others returns how many other domains are in use. If these are as many as a limit allows, no node is added to a domain
-// that is in use, either: the limit was lowered, or only the place of a deleted node, which counts for both uses, keeps
-// the domain in use.
+// others returns how many other domains are in use. If these are as many as a limit allows, no node is added to a
+// domain that is in use, either: the limit was lowered, or only the place of a deleted node, which counts for both
+// uses, keeps the domain in use.
 func (d *domain) others(u Use) int {
 	if d.held(u) > 0 {
 		return d.group.open[u] - 1

@@ -246,8 +246,8 @@ func TestWhyNamesDeletedNodes(t *testing.T) {
 	}
 	f := newFleet(t, racks("a", "b"), limitOf("30%", rack))
 	f.is(1, Node{})
-	const none = `limits[0] allows 30% of the nodes in service in the domain "b" of example.com/rack, and there are none: ` +
-		`a node is in service when it was ready once`
+	const none = `limits[0] allows 30% of the nodes in service in the domain "b" of example.com/rack, and there are ` +
+		`none: a node is in service when it was ready once`
 	if got := f.Why(Marks, f.domains(1)); got != none {
 		t.Errorf("a percentage of no nodes: %s", got)
 	}
@@ -616,9 +616,9 @@ func TestCountsAreThoseOfAllNodes(t *testing.T) {
 					t.Fatalf("%s=%s: %+v, want %+v", group.key, name, d, o)
 				}
 			}
-			if group.open[Claims] != fresh.groups[g].open[Claims] || granted != nil && group.open[Claims] > most && group.key == zone {
-				t.Fatalf("%s: %d domains are in use, want %d, at most %d", group.key, group.open[Claims],
-					fresh.groups[g].open[Claims], most)
+			open, want := group.open[Claims], fresh.groups[g].open[Claims]
+			if open != want || granted != nil && open > most && group.key == zone {
+				t.Fatalf("%s: %d domains are in use, want %d, at most %d", group.key, open, want, most)
 			}
 		}
 	}

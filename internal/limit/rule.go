@@ -101,7 +101,7 @@ func (r Rule) Of(inService int) int {
 func (r Rule) Most(nodes []string) int {
 	l := New(r, false, nil)
 	for i, domains := range nodes {
-		l.Recount(int32(i), Node{}, Node{Counted: true}, domains) //nolint:gosec // of nodes
+		l.Recount(int32(i), Node{}, Node{Counted: true}, domains)
 	}
 	return l.Allowed()
 }

@@ -107,8 +107,8 @@ type Line struct {
 // Ratios compare the operator with a floor.
 type Ratios struct{ Wall, P99, CPU, ControlPlane Ratio }
 
-// MemoryTarget returns the MiB of memory that the operator may take at most, or 0 for a size without a target. With one,
-// the operator runs with the GOMEMLIMIT that it sets itself in a container of that size.
+// MemoryTarget returns the MiB of memory that the operator may take at most, or 0 for a size without a target. With
+// one, the operator runs with the GOMEMLIMIT that it sets itself in a container of that size.
 func MemoryTarget(nodes, rules int) uint64 {
 	targets := map[[2]int]uint64{{1000, 20}: 150, {5000, 50}: 300, {15000, 50}: 500, {100000, 10}: 2560}
 	return targets[[2]int{nodes, rules}]

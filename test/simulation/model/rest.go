@@ -380,7 +380,7 @@ func (m *Model) room(r *rule, v *View) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
-	m.reached(r, open, claimed, all, in, v)
+	m.reached(r, open, claimed, all, in)
 	for _, n := range open {
 		m.check("room", r.full(n, claimed, all, in, m.now()), "rule %s leaves node %s open, and claims %d of %d",
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)

@@ -157,7 +157,7 @@ func leavings(was *rule, after Document, v *View) (out []string) {
 
 // reached: while limits keep nodes from being held, the condition BudgetExhausted is True. It says which limit is
 // reached, and in which domain, and names five of the nodes.
-func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *View) {
+func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses) {
 	c := r.says("BudgetExhausted")
 	if len(open) == 0 {
 		m.check("reached", c.Status == "False" || r.Status.Nodes.Exempt > 0,

@@ -150,8 +150,8 @@ func (g *generator) lower() {
 
 // inForceWith puts the rule in force with other limits.
 func (g *generator) inForceWith(limits string) {
-	g.add(Step{Do: "rule.edit", Rule: MaxRules + 1, Value: `{"suspend":null,"dryRun":null,"maxUnavailable":null,"limits":` +
-		limits + `}`})
+	g.add(Step{Do: "rule.edit", Rule: MaxRules + 1,
+		Value: `{"suspend":null,"dryRun":null,"maxUnavailable":null,"limits":` + limits + `}`})
 }
 
 // alone deletes the other rules: a timeout ends twice for a process whose clock is set back.

@@ -13,7 +13,7 @@ func requiresPods(q string) string {
 
 // podsOf requires pods, and lets two of them be created on a new node, which are not ready yet.
 func (g *generator) podsOf(n int, spec, kind string) {
-	g.inForce(sceneRule, spec)
+	g.inForce(spec)
 	g.fresh(n)
 	for p := 1; p <= MaxPods; p++ {
 		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: "x", Of: kind})
@@ -70,7 +70,7 @@ func (g *generator) either(n int) {
 
 // owned are pods of two DaemonSets, of which only one counts.
 func (g *generator) owned(n int) {
-	g.inForce(sceneRule, requiresPods(`"selector":{"matchLabels":{"app":"daemon"}},"ownerDaemonSet":"d1"`))
+	g.inForce(requiresPods(`"selector":{"matchLabels":{"app":"daemon"}},"ownerDaemonSet":"d1"`))
 	g.fresh(n)
 	for d := 1; d <= MaxDaemons; d++ {
 		g.add(Step{Do: "daemon.create", Pod: d}, Step{Do: "daemon.sync", Pod: d}, ready(n, MaxPods+d, "false"))

@@ -43,13 +43,13 @@ func (g *generator) scenes(seed uint64) *generator {
 	return own
 }
 
-// inForce puts a new rule in force, for the nodes of all pools.
-func (g *generator) inForce(rule int, spec string) {
+// inForce puts the rule of a scene in force, for the nodes of all pools.
+func (g *generator) inForce(spec string) {
 	if len(g.script.Steps) > 0 {
-		g.add(Step{Do: "rule.delete", Rule: rule}, Step{Do: "quiet"})
+		g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "quiet"})
 	}
 	g.runs()
-	g.add(Step{Do: "rule.create", Rule: rule, Value: `{` + allPools + `,"enforcementMode":"continuous",` + spec + `}`})
+	g.add(Step{Do: "rule.create", Rule: sceneRule, Value: `{` + allPools + `,"enforcementMode":"continuous",` + spec + `}`})
 }
 
 // runs lets all replicas run, and read rules and evidence.
@@ -87,7 +87,7 @@ func (g *generator) next(n int) int { return n%g.nodes + 1 }
 // waits is a node that waits until another component has removed its taint.
 func (g *generator) waits(n int) {
 	effect := one(g, "NoSchedule", "NoExecute", "PreferNoSchedule")
-	g.inForce(sceneRule, taintOfScene+fmt.Sprintf(`,"requirements":[{"name":"starting","noTaint":{"key":`+
+	g.inForce(taintOfScene + fmt.Sprintf(`,"requirements":[{"name":"starting","noTaint":{"key":`+
 		`"example.com/foreign","effect":%q}}]`, effect))
 	g.fresh(n)
 	taint := Step{Do: "node.taint", Node: n, Value: "example.com/foreign:" + effect}
@@ -96,7 +96,7 @@ func (g *generator) waits(n int) {
 
 // overridden nodes do not use the limit. One is overridden before the limit is full, or after that.
 func (g *generator) overridden(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"maxUnavailable":1,`+requiresA)
+	g.inForce(taintOfScene + `,"maxUnavailable":1,` + requiresA)
 	other := g.next(n)
 	for _, n := range []int{n, other} {
 		g.fresh(n)
@@ -116,7 +116,7 @@ func (g *generator) overridden(n int) {
 
 // shares are nodes that become unready under a limit that is a percentage.
 func (g *generator) shares(int) {
-	g.inForce(sceneRule, taintOfScene+`,"maxUnavailable":"30%",`+requiresA)
+	g.inForce(taintOfScene + `,"maxUnavailable":"30%",` + requiresA)
 	for n := range g.nodes {
 		g.add(Step{Do: "node.create", Node: n + 1, Value: "a"}, Step{Do: "node.override", Node: n + 1},
 			g.says(n+1, "A", "True"))
@@ -131,7 +131,7 @@ func (g *generator) shares(int) {
 // windowed is a node that is not held yet, for unreadySeconds, when the operator starts. It frees no place of a deleted
 // one.
 func (g *generator) windowed(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"maxUnavailable":1,"stabilization":{"unreadySeconds":30},`+requiresA)
+	g.inForce(taintOfScene + `,"maxUnavailable":1,"stabilization":{"unreadySeconds":30},` + requiresA)
 	other := g.next(n)
 	for _, n := range []int{n, other} {
 		g.fresh(n)
@@ -158,7 +158,7 @@ const byAnnotation = `"annotation":{"key":"example.com/replace-r6"}`
 
 // filled is a node that cannot be marked for replacement: its annotations have room for the end of the timeout only.
 func (g *generator) filled(n int) {
-	g.inForce(sceneRule, replaces(byAnnotation))
+	g.inForce(replaces(byAnnotation))
 	g.fresh(n)
 	g.then(Step{Do: "node.back", Node: n}, Step{Do: "node.fill", Node: n, N: one(g, 45, 60, 80, 100)})
 	g.passes(61, 31, 31)
@@ -166,7 +166,7 @@ func (g *generator) filled(n int) {
 
 // reclaims lets Karpenter create a NodeClaim again while the former one is about to be deleted.
 func (g *generator) reclaims(n int) {
-	g.inForce(sceneRule, replaces(`"method":"NodeClaim"`))
+	g.inForce(replaces(`"method":"NodeClaim"`))
 	g.fresh(n)
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 61})
 	g.each(Step{Do: "brink", Of: "nodeclaims"})
@@ -176,7 +176,7 @@ func (g *generator) reclaims(n int) {
 
 // forges is a node that names the NodeClaim of another one as its owner.
 func (g *generator) forges(n int) {
-	g.inForce(sceneRule, replaces(`"method":"NodeClaim"`))
+	g.inForce(replaces(`"method":"NodeClaim"`))
 	other := g.next(n)
 	g.fresh(other)
 	g.then(g.says(other, "A", "True"))
@@ -190,7 +190,7 @@ func (g *generator) forges(n int) {
 // appears is evidence that is in the cache when a node is about to be handed over, and that the node's controller has
 // not heard of.
 func (g *generator) appears(n int) {
-	g.inForce(sceneRule, replaces(byAnnotation))
+	g.inForce(replaces(byAnnotation))
 	g.fresh(n)
 	g.then(Step{Do: "node.maintain", Node: n, Value: "true"})
 	g.passes(61)
@@ -205,7 +205,7 @@ func (g *generator) appears(n int) {
 
 // calms is a node that a rule guards, and completes when the node is ready again.
 func (g *generator) calms(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"enforcementMode":"bootstrap-only","evictionGuard":{"maxHoldSeconds":600},`+
+	g.inForce(taintOfScene + `,"enforcementMode":"bootstrap-only","evictionGuard":{"maxHoldSeconds":600},` +
 		requiresA)
 	g.fresh(n)
 	g.add(g.says(n, "A", "False"), Step{Do: "quiet"})
@@ -217,17 +217,17 @@ func (g *generator) calms(n int) {
 // inherits lets a rule be created again that has completed a node.
 func (g *generator) inherits(n int) {
 	const spec = taintOfScene + `,"enforcementMode":"bootstrap-only",` + requiresA
-	g.inForce(sceneRule, spec)
+	g.inForce(spec)
 	g.fresh(n)
 	g.then(g.says(n, "A", "True"), g.says(n, "A", "False"))
-	g.inForce(sceneRule, spec)
+	g.inForce(spec)
 	g.add(Step{Do: "quiet"})
 	g.passes(one(g, 12, 700))
 }
 
 // twins lets a node be created again while the first patch of the former one is under way.
 func (g *generator) twins(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"nodeAdmission":"None",`+requiresA)
+	g.inForce(taintOfScene + `,"nodeAdmission":"None",` + requiresA)
 	g.fresh(n)
 	g.each(Step{Do: "brink", Of: "nodes"})
 	g.add(Step{Do: "node.delete", Node: Concerned}, Step{Do: "node.create", Node: Concerned, Value: "a"},
@@ -236,7 +236,7 @@ func (g *generator) twins(n int) {
 
 // joins is a new node that its kubelet puts into the pool of a rule.
 func (g *generator) joins(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"nodeSelector":{"matchLabels":{"example.com/pool":"a"}},`+requiresA)
+	g.inForce(taintOfScene + `,"nodeSelector":{"matchLabels":{"example.com/pool":"a"}},` + requiresA)
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 2}, Step{Do: "node.delete", Node: n}, Step{Do: "node.finish", Node: n},
 		Step{Do: "node.create", Node: n, Value: "c"})
 	g.then(Step{Do: "node.beat", Node: n}, Step{Do: "node.label", Node: n, Value: "a", Of: "kubelet"})
@@ -244,7 +244,7 @@ func (g *generator) joins(n int) {
 
 // refreezes replaces the CRD again before the operator has read the rules, which it does since the CRD was ours.
 func (g *generator) refreezes(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"nodeAdmission":"None",`+requiresA)
+	g.inForce(taintOfScene + `,"nodeAdmission":"None",` + requiresA)
 	g.add(Step{Do: "quiet"}, Step{Do: "crd", Value: "foreign"}, Step{Do: "calm"}, Step{Do: "crd", Value: "ours", N: 1},
 		Step{Do: "crd", Value: "foreign", N: g.IntN(2)}, Step{Do: "calm"})
 	g.fresh(n)
@@ -254,7 +254,7 @@ func (g *generator) refreezes(n int) {
 
 // withdraws puts a rule in dry-run that becomes invalid in the same edit.
 func (g *generator) withdraws(n int) {
-	g.inForce(sceneRule, taintOfScene+`,"publish":{"conditionType":"example.com/R"},`+requiresA)
+	g.inForce(taintOfScene + `,"publish":{"conditionType":"example.com/R"},` + requiresA)
 	g.fresh(n)
 	g.then(g.says(n, "A", "False"), Step{Do: "rule.edit", Rule: sceneRule,
 		Value: fmt.Sprintf(`{"dryRun":true,"requirements":[{"name":"node","cel":{"expression":%q}}]}`, one(g, refused...))})
@@ -262,7 +262,7 @@ func (g *generator) withdraws(n int) {
 
 // outranks is an override of a node that is ready under one rule, which another one requires.
 func (g *generator) outranks(n int) {
-	g.inForce(sceneRule, taintOfScene+`,`+requiresA)
+	g.inForce(taintOfScene + `,` + requiresA)
 	g.add(Step{Do: "rule.create", Rule: otherRule, Value: fmt.Sprintf(`{%s,"enforcementMode":"continuous","publish":{`+
 		`"conditionType":"example.com/R"},"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}}]}`, allPools,
 		sceneRule)})
