@@ -276,10 +276,10 @@ func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
 		want    int
 		recheck time.Duration
 	}{
-		"the same":                                          {message: message, ago: time.Hour},
-		"another message, a minute later":                   {message: "rule r: other", ago: 61 * time.Second, want: 1},
-		"another message, within the minute":                {message: "rule r: other", ago: time.Minute, recheck: time.Second},
-		"another message, by a clock that was a year ahead": {message: "rule r: other", ago: -365 * 24 * time.Hour, want: 1},
+		"the same":                                 {message: message, ago: time.Hour},
+		"another message, a minute later":          {message: "rule r: other", ago: 61 * time.Second, want: 1},
+		"another message, within the minute":       {message: "rule r: other", ago: time.Minute, recheck: time.Second},
+		"another message, by a clock a year ahead": {message: "rule r: other", ago: -365 * 24 * time.Hour, want: 1},
 	} {
 		n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isFalse, "NodegateRuleNotReady", c.message).
 			Heartbeat(verdictType, now.Add(-c.ago)).Obj()

@@ -29,7 +29,8 @@ func (r *Run) Table() string {
 	fmt.Fprintf(b, "%d nodes, %s, %s, %s, %.1f s of CPU stolen, at most %.1f s of CPU by all others in a phase, commit "+
 		"%s. The operator used %.0f MiB, and the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of "+
 		"heartbeats %.2f.\n\n", r.Nodes, text.Plural(r.Rules, "rule", "rules"), text.Plural(r.Rounds, "round", "rounds"),
-		r.Machine, r.Stolen, others, r.Commit, r.Greatest("operator"), r.Greatest("equal-floor"), most.Wall, most.P99, most.Heartbeats)
+		r.Machine, r.Stolen, others, r.Commit, r.Greatest("operator"), r.Greatest("equal-floor"), most.Wall, most.P99,
+		most.Heartbeats)
 	b.WriteString("| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
 		"p99 x lean | Control plane's CPU x equal | Patches | Events | Statuses |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|---|---|\n")

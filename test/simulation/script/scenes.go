@@ -49,7 +49,8 @@ func (g *generator) inForce(spec string) {
 		g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "quiet"})
 	}
 	g.runs()
-	g.add(Step{Do: "rule.create", Rule: sceneRule, Value: `{` + allPools + `,"enforcementMode":"continuous",` + spec + `}`})
+	g.add(Step{Do: "rule.create", Rule: sceneRule,
+		Value: `{` + allPools + `,"enforcementMode":"continuous",` + spec + `}`})
 }
 
 // runs lets all replicas run, and read rules and evidence.
