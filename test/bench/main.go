@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -65,14 +66,14 @@ func (o *options) validate() error {
 	return nil
 }
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		return floorMain(ctx, os.Args[2:])
 	}
 	o := &options{}
-	if err := measure.Parse(o.bind, o.validate); err != nil {
+	if err := command.Parse(o.bind, o.validate); err != nil {
 		return err
 	}
 	return run(ctx, o)

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -65,11 +66,11 @@ func (o *options) validate() error {
 	return nil
 }
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	o := &options{}
-	if err := measure.Parse(o.bind, o.validate); err != nil {
+	if err := command.Parse(o.bind, o.validate); err != nil {
 		return err
 	}
 	// The heap profile of an API server without samples is short, and cheap to make.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -43,14 +44,14 @@ func (o *options) validate() error {
 	return nil
 }
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) == 3 && os.Args[1] == "constant" {
 		return serveConstant(ctx)
 	}
 	o := &options{}
-	if err := measure.Parse(o.bind, o.validate); err != nil {
+	if err := command.Parse(o.bind, o.validate); err != nil {
 		return err
 	}
 	return run(ctx, o)
