@@ -27,7 +27,7 @@ func init() {
 		return now
 	}
 	return f.ServerTime()
-`, "rate|room|places"},
+`, "rate|room|places|reached"},
 		{"claims lapse by the leader's clock only", `	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since`,
 			`	before := rec.Since.Time.Before(rule.BegunAt) || !MUTANT && rec.Since`, "limit|taints|windows|status"},
 		{"what was seen before the clock was set back is forgotten",
