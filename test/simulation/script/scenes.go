@@ -95,9 +95,8 @@ func (g *generator) waits(n int) {
 	g.then(taint, Step{Do: "node.untaint", Node: n, Value: taint.Value}, taint)
 }
 
-// overridden nodes do not use the limit. One is overridden before the limit is full, or after that.
-func (g *generator) overridden(n int) {
-	g.inForce(taintOfScene + `,"maxUnavailable":1,` + requiresA)
+// bothReady lets a node and another one join and become ready, and returns the other one.
+func (g *generator) bothReady(n int) int {
 	other := g.next(n)
 	for _, n := range []int{n, other} {
 		g.fresh(n)
@@ -105,6 +104,13 @@ func (g *generator) overridden(n int) {
 	}
 	g.add(Step{Do: "quiet"})
 	g.passes(1)
+	return other
+}
+
+// overridden nodes do not use the limit. One is overridden before the limit is full, or after that.
+func (g *generator) overridden(n int) {
+	g.inForce(taintOfScene + `,"maxUnavailable":1,` + requiresA)
+	other := g.bothReady(n)
 	override := Step{Do: "node.override", Node: n, Value: "Hold", N: one(g, 0, 0, 20)}
 	if g.IntN(2) == 0 {
 		g.then(g.says(other, "A", "False"), g.says(n, "A", "False"), override)
@@ -133,13 +139,7 @@ func (g *generator) shares(int) {
 // one.
 func (g *generator) windowed(n int) {
 	g.inForce(taintOfScene + `,"maxUnavailable":1,"stabilization":{"unreadySeconds":30},` + requiresA)
-	other := g.next(n)
-	for _, n := range []int{n, other} {
-		g.fresh(n)
-		g.add(g.says(n, "A", "True"))
-	}
-	g.add(Step{Do: "quiet"})
-	g.passes(1)
+	other := g.bothReady(n)
 	g.then(g.says(n, "A", "False"))
 	g.passes(31, 3)
 	g.then(Step{Do: "node.delete", Node: n}, g.says(other, "A", "False"))
