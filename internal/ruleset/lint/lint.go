@@ -5,18 +5,14 @@ package lint
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
-	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/ruleset"
-	"github.com/nodegate/nodegate/internal/text"
 )
 
 // Code names a kind of warning.
@@ -260,70 +256,9 @@ func (l *linter) publish() {
 		}
 	}
 	if !l.rule.Limit.Total() {
-		l.warn(PublishedUnlimited, "spec.maxUnavailable", "publish without maxUnavailable: if one reporter breaks, the "+
-			"condition turns False on every node at once, and a remediator may delete them all; set a limit, such as "+
-			"maxUnavailable: 10%%")
-	}
-}
-
-// limit warns about a NoExecute taint without maxUnavailable, unless only new nodes can get it.
-func (l *linter) limit() {
-	l.domains()
-	t, spec := l.rule.Taint, l.rule.Spec
-	if t == nil || t.Effect != corev1.TaintEffectNoExecute || l.rule.Limit.Total() {
-		return
-	}
-	when := "that loses its evidence, for example when one reporter breaks"
-	if spec.BootstrapOnly() {
-		switch {
-		case spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll && !spec.RearmsOnReboot():
-			return
-		case spec.ExistingNodesOrDefault() != v1alpha1.ExistingNodesAll:
-			when = "that reboots"
-		default:
-			when = "that is not ready when the rule is created"
-		}
-	}
-	l.warn(NoMaxUnavailable, "spec.maxUnavailable",
-		"NoExecute without maxUnavailable evicts the pods of every node at once %s: set a limit, such as maxUnavailable: "+
-			"30%%", when)
-}
-
-// domains warns about failure domains that may lose most of their nodes, and about domains that are no limit.
-func (l *linter) domains() {
-	selected := l.facts.selected(l.rule)
-	for i := range l.rule.Spec.Limits {
-		e, field := &l.rule.Spec.Limits[i], fmt.Sprintf("spec.limits[%d]", i)
-		if e.Per == "" || len(selected) == 0 {
-			continue
-		}
-		sizes, missing := map[string]int{}, 0
-		for _, n := range selected {
-			if _, ok := n.Labels[e.Per]; !ok {
-				missing++
-			}
-			sizes[n.Labels[e.Per]]++
-		}
-		switch {
-		case 2*missing > len(selected):
-			l.warn(FewDomains, field+".per", "%d of %s that the rule selects do not have the label %s: they are one domain, so "+
-				"that maxDomains does not limit how many of them the rule holds, and max counts all of them together; check "+
-				"the label", missing, text.Nodes(len(selected)), e.Per)
-		case e.MaxDomains != nil && int(*e.MaxDomains) >= len(sizes):
-			l.warn(FewDomains, field+".maxDomains", "this is no limit: the nodes that the rule selects have %d values of %s",
-				len(sizes), e.Per)
-		}
-		if e.Max == nil || e.Max.Type == intstr.Int {
-			continue
-		}
-		for _, name := range slices.Sorted(maps.Keys(sizes)) {
-			if n := limit.Scaled(e.Max, sizes[name]); 2*n > sizes[name] && limit.Scaled(e.Max, 100) <= 50 {
-				l.warn(SmallDomains, field+".max", "%s of %s in the domain %q of %s, rounded up, "+
-					"is %d: the rule may hold most nodes of small domains; use a number, or larger domains", e.Max,
-					text.Nodes(sizes[name]), name, e.Per, n)
-				break
-			}
-		}
+		u := l.unlimited("10%")
+		l.warn(PublishedUnlimited, u.field, "publish without %s: if one reporter breaks, the condition turns False on %s, and "+
+			"a remediator may delete them all; %s", u.without, u.nodes, u.cure)
 	}
 }
 

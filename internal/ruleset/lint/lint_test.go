@@ -181,7 +181,15 @@ func TestWarnings(t *testing.T) {
 			want: []Code{ConditionTaken}, says: "only the probe of rule good runs",
 		},
 		"a condition that is published for remediators, without a limit": {rule: good().Publish("example.com/Verdict"),
-			want: []Code{PublishedUnlimited}, says: "the condition turns False on every node at once"},
+			want: []Code{PublishedUnlimited}, says: "spec.maxUnavailable: publish without maxUnavailable: if one reporter " +
+				"breaks, the condition turns False on all nodes at once"},
+		"a condition that is published with a limit of each rack only": {
+			rule:  good().Publish("example.com/Verdict").LimitPer("rack", "1"),
+			facts: Facts{Nodes: inRacks("a", "a", "a", "b")}, want: []Code{PublishedUnlimited},
+			says: "spec.limits: publish without a limit for all nodes together: if one reporter breaks, the condition turns " +
+				"False on up to 2 of 4 nodes at a time, and a remediator may delete them all; add an entry with only max"},
+		"a condition that is published at a rate only": {rule: good().Publish("example.com/Verdict").Rate(1, 60),
+			want: []Code{PublishedUnlimited}, says: "turns False on all nodes one after another, and"},
 		"a condition that is published twice": {rule: good().Publish("example.com/Verdict").MaxUnavailable("1"),
 			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Publish("example.com/Verdict")},
 			want:   []Code{ConditionTaken}, says: "an older rule before a younger one"},
@@ -233,7 +241,8 @@ func TestWarnings(t *testing.T) {
 		},
 		"eviction without a limit": {
 			rule: good().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
-			says: "that loses its evidence",
+			says: "spec.maxUnavailable: NoExecute without maxUnavailable evicts the pods of all nodes at once if they lose " +
+				"their evidence, for example when one reporter breaks: set a limit, such as maxUnavailable: 30%",
 		},
 		"a percentage of a rack with one node": {
 			rule: good().LimitPer("rack", "30%"), facts: Facts{Nodes: inRacks("a")}, want: []Code{SmallDomains},
@@ -258,6 +267,8 @@ func TestWarnings(t *testing.T) {
 		},
 		"eviction with a limit of each rack only": {
 			rule: good().LimitPer("rack", "1").Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
+			says: "spec.limits: NoExecute without a limit for all nodes together evicts the pods of as many nodes at a time as " +
+				"the limits by failure domain allow if they lose",
 		},
 		"eviction of all that is there when a bootstrap-only rule is created": {
 			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
