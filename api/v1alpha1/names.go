@@ -131,6 +131,7 @@ const (
 	// ready; False, with the reason, if it has stopped.
 	ConditionReplacing = "Replacing"
 	// ConditionServed, of a rule that needs node agents, the webhook for pods or an engine that taints nodes at admission,
-	// is True while these run; False, with the reason, while a field of the rule has no effect without them.
+	// is True while these run; False, with the reason, while a field of the rule has no effect without them, or while a
+	// DaemonSet that provides evidence of any rule does not tolerate the rule's taint.
 	ConditionServed = "Served"
 )

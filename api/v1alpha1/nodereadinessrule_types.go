@@ -21,7 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Held",type=integer,JSONPath=`.status.nodes.held`,description="How many of them it holds back"
 // +kubebuilder:printcolumn:name="DryRun",type=boolean,JSONPath=`.spec.dryRun`,description="Whether the rule only reports what it would do"
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,description="Why the rule is, or is not, in force"
-// +kubebuilder:printcolumn:name="Served",type=string,JSONPath=`.status.conditions[?(@.type=="Served")].status`,description="Whether the cluster has the node agents and webhooks that the rule needs; empty if it needs none"
+// +kubebuilder:printcolumn:name="Served",type=string,JSONPath=`.status.conditions[?(@.type=="Served")].status`,description="False if a node agent, webhook or toleration that the rule needs is missing, True if its node agents and webhooks run, otherwise empty"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:selectablefield:JSONPath=`.spec.enforcementMode`
 // +kubebuilder:selectablefield:JSONPath=`.spec.taint.key`
