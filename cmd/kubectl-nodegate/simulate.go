@@ -63,7 +63,7 @@ such as an invalid rule.`,
 		"The time at which the rules are evaluated (RFC 3339). The default is now; with --nodes, when the last node "+
 			"reported.")
 	cmd.Flags().StringVar(&o.allow, "allow-tainted", "0",
-		"How many nodes, or how many percent of all, may get a taint before the exit code is 2.")
+		"The number or percentage of nodes that may get a taint. If more would, the exit code is 2.")
 	cmd.Flags().BoolVar(&o.enforce, "enforce", false, "Simulate rules in dry-run or suspended as if they were enforced.")
 	o.out = newPrinting(cmd)
 	return cmd
