@@ -77,7 +77,7 @@ var flagName = regexp.MustCompile("`(-[a-z]|--[a-z-]+)\\b")
 // sectionOf is what stands below a heading of the third level.
 func sectionOf(page, name string) string {
 	_, after, _ := strings.Cut(page, "\n### "+name+"\n")
-	end := regexp.MustCompile(`(?m)^#{2,3} `).FindStringIndex(after)
+	end := regexp.MustCompile(`(?m)^#{2,4} `).FindStringIndex(after)
 	if end != nil {
 		after = after[:end[0]]
 	}
