@@ -119,7 +119,8 @@ const (
 	ConditionEnforcing = "Enforcing"
 	// ConditionConflicted is True while another, older claim decides about something that this rule asks for.
 	ConditionConflicted = "Conflicted"
-	// ConditionBudgetExhausted is True while maxUnavailable keeps the rule from tainting a node.
+	// ConditionBudgetExhausted is True while limits keep nodes from being tainted, or their published condition from being
+	// False.
 	ConditionBudgetExhausted = "BudgetExhausted"
 	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold;
 	// False, with the reason, where they would not be.

@@ -5,6 +5,7 @@ package fleet
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,7 +23,7 @@ func TestCauses(t *testing.T) {
 			{Type: "b", CurrentStatus: "False", RequiredStatus: "False"},
 		}
 	}
-	f, r := New(&heard{}), rule("")
+	f, r := New(&heard{}, func() time.Time { return now }), rule("")
 	f.SetRules(ruleset.NewSet(r), nil, now)
 	record := func(name string, state nodeview.State, o Missing) {
 		f.Record(build.MakeNode(name).UID(name).Obj(), []Entry{{Rule: r, Current: &state, Missing: o}}, now)

@@ -6,6 +6,7 @@ package fleet
 import (
 	"time"
 
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -35,7 +36,7 @@ func (f *Fleet) Counts() []Counts {
 	defer f.mu.Unlock()
 	out := make([]Counts, 0, len(f.rules))
 	for _, of := range f.rules {
-		waiting, _ := of.limit.Waiting(0)
+		waiting, _ := of.limit.Waiting(limit.Claims, 0)
 		out = append(out, Counts{Rule: of.rule.Name, Sums: of.sums(), Mode: of.rule.Mode, OverBudget: waiting,
 			BootstrapOnly: of.rule.Spec.BootstrapOnly(), HeldSince: of.heldSince(), Blocked: of.blocked()})
 	}

@@ -31,8 +31,6 @@ type Entry struct {
 	HeartbeatDecides bool
 	// Expired is whether the node waits for its replacement.
 	Expired bool
-	// Unmarked says that the limits keep the published condition from being False.
-	Unmarked bool
 	// Unwritten says of a write that has failed that certainly nothing was written.
 	Unwritten bool
 
@@ -53,11 +51,10 @@ type Listener interface {
 // Nodes are numbered, and each rule has a slice with one pair of 32 bytes for each node. What a status says about a
 // node is the same for many nodes, and is stored once for each rule.
 type Fleet struct {
-	// ServerTime tells the time by the API server's clock, for limits: their times are in the status of rules, and the
-	// next leader may have another clock. By default, it is the time with which a method is called.
-	ServerTime func() time.Time
-
 	listener Listener
+	// server tells the time by the API server's clock, for limits: their times are in the status of rules, and the next
+	// leader may have another clock.
+	server   func() time.Time
 	snapshot atomic.Pointer[snapshot]
 	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict.
 	awaiting sync.Map
@@ -76,9 +73,10 @@ type snapshot struct {
 	index map[types.UID]int
 }
 
-// New returns an empty fleet.
-func New(listener Listener) *Fleet {
-	f := &Fleet{listener: listener, nodes: nodes{number: map[string]int32{}}}
+// New returns an empty fleet. The function tells the time by the API server's clock. Where a method has a time as a
+// parameter, it is by this process's clock.
+func New(listener Listener, server func() time.Time) *Fleet {
+	f := &Fleet{listener: listener, server: server, nodes: nodes{number: map[string]int32{}}}
 	f.snapshot.Store(&snapshot{set: ruleset.NewSet()})
 	return f
 }
@@ -220,7 +218,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 			state.readyAt = before.readyAt
 		}
 	} else {
-		state.restore(f.statuses[rule.UID], nodes, now)
+		state.restore(f.statuses[rule.UID], nodes)
 	}
 	return state
 }

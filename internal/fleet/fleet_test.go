@@ -61,18 +61,19 @@ func inService(i int) *corev1.Node {
 
 func name(i int) string { return fmt.Sprintf("node-%05d", i) }
 
-// scene is a fleet of nodes in service under one rule.
+// scene is a fleet of nodes in service under one rule. server is the time by the API server's clock.
 type scene struct {
 	testing.TB
 	*Fleet
 	*heard
-	rule  *ruleset.Rule
-	nodes []*corev1.Node
+	rule   *ruleset.Rule
+	nodes  []*corev1.Node
+	server time.Time
 }
 
 func newScene(t testing.TB, r *ruleset.Rule, nodes int) *scene {
-	s := &scene{TB: t, heard: &heard{}, rule: r}
-	s.Fleet = New(s.heard)
+	s := &scene{TB: t, heard: &heard{}, rule: r, server: now}
+	s.Fleet = New(s.heard, func() time.Time { return s.server })
 	for i := range nodes {
 		s.nodes = append(s.nodes, inService(i))
 	}
@@ -102,7 +103,7 @@ func (s *scene) isReady(i int) {
 // reserve asks for room for node i, which is unready since so many seconds after now.
 func (s *scene) reserve(i, since int) bool {
 	return s.Reserve(s.rule.UID, s.nodes[i].Name, limit.Request{Since: now.Add(time.Duration(since) * time.Second),
-		Domains: s.rule.Limit.Domains("", s.nodes[i].Labels)}, now) == ""
+		Domains: s.rule.Limit.Domains("", s.nodes[i].Labels)}) == ""
 }
 
 func TestTheStatusOfARuleIsToldOfANodeThatIsMoved(t *testing.T) {
@@ -181,10 +182,10 @@ func TestSetRulesNamesTheNodesThatARuleConcernsNowOrDidBefore(t *testing.T) {
 func TestTheLimitIsExactUnderConcurrency(t *testing.T) {
 	for name, reserve := range map[string]func(f *Fleet, rule types.UID, node string) bool{
 		"of claims": func(f *Fleet, rule types.UID, node string) bool {
-			return f.Reserve(rule, node, limit.Request{Since: now}, now) == ""
+			return f.Reserve(rule, node, limit.Request{Since: now}) == ""
 		},
 		"of published conditions": func(f *Fleet, rule types.UID, node string) bool {
-			return f.Reserve(rule, node, limit.Request{Use: limit.Marks, Since: now}, now) == ""
+			return f.Reserve(rule, node, limit.Request{Use: limit.Marks, Since: now}) == ""
 		},
 	} {
 		s := newScene(t, rule("30%"), 100)
@@ -565,7 +566,7 @@ func TestADryRunsMaterialCountsAndNames(t *testing.T) {
 }
 
 func TestAnUnknownRule(t *testing.T) {
-	if _, ok := New(&heard{}).Material("x"); ok {
+	if _, ok := New(&heard{}, time.Now).Material("x"); ok {
 		t.Error("material of a rule that is not known")
 	}
 }

@@ -27,17 +27,30 @@ type Limits struct {
 	Reached []string
 	// WaitingNodes are the names of the first waiting nodes, the longest unready first.
 	WaitingNodes []string
+	// Unmarked is the number of nodes on which the limits keep the published condition from being False, and
+	// UnmarkedNodes are the names of the first of them.
+	Unmarked      int
+	UnmarkedNodes []string
 }
 
 // limits returns how nodes use the rule's limits.
 func (s *ruleState) limits() Limits {
-	waiting, first := s.limit.Waiting(fewNames)
-	l := Limits{Released: s.limit.InService(), MaxUnavailable: s.limit.Allowed(), Waiting: waiting,
-		Places: s.limit.Status(), Reached: s.limit.Reached()}
-	for _, n := range first {
-		l.WaitingNodes = append(l.WaitingNodes, s.nodes.names[n])
+	l := Limits{Released: s.limit.InService(), MaxUnavailable: s.limit.Allowed(), Places: s.limit.Status(),
+		Reached: s.limit.Reached()}
+	l.Waiting, l.WaitingNodes = s.waiting(limit.Claims)
+	if s.rule.Spec.Publish != nil { // else nodes only wait until they are evaluated by this version
+		l.Unmarked, l.UnmarkedNodes = s.waiting(limit.Marks)
 	}
 	return l
+}
+
+// waiting returns how many nodes wait for a use of the limit, and the names of the first of them.
+func (s *ruleState) waiting(u limit.Use) (nodes int, names []string) {
+	nodes, first := s.limit.Waiting(u, fewNames)
+	for _, n := range first {
+		names = append(names, s.nodes.names[n])
+	}
+	return nodes, names
 }
 
 // newLimit returns the state of a rule's limit.
@@ -80,18 +93,10 @@ const unknownRule = "the rule is not known"
 
 // Reserve asks the limits of a rule whether a node in service may use them. It returns why not, or "". Record ends a
 // grant.
-func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request, now time.Time) (why string) {
+func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, f.server(now)) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, f.server()) })
 	return why
-}
-
-// server returns the time by which limits go.
-func (f *Fleet) server(now time.Time) time.Time {
-	if f.ServerTime == nil {
-		return now
-	}
-	return f.ServerTime()
 }
 
 // limit calls a function with the state of a rule, if the rule is known.
@@ -105,13 +110,12 @@ func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 
 // Order returns the times of claims for the status of a rule with a rate, and when to order again, or 0. Issue lets
 // these claims be made when that is written.
-func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus, now time.Time) (o limit.Order,
-	again time.Duration) {
+func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus) (o limit.Order, again time.Duration) {
 	f.limit(rule.UID, func(s *ruleState) {
 		if s.rule == rule && rule.Mode == ruleset.Enforced {
-			server := f.server(now)
-			if o = s.limit.Order(before, server); !o.Next.IsZero() {
-				again = o.Next.Sub(server)
+			now := f.server()
+			if o = s.limit.Order(before, now); !o.Next.IsZero() {
+				again = o.Next.Sub(now)
 			}
 		}
 	})
@@ -137,7 +141,7 @@ func (f *Fleet) FreePlaces(rule types.UID, now time.Time) (again time.Duration) 
 	var enqueue []string
 	f.limit(rule, func(s *ruleState) {
 		var freed bool
-		if freed, again = s.limit.FreePlaces(now, f.server(now)); freed {
+		if freed, again = s.limit.FreePlaces(now, f.server()); freed {
 			enqueue = s.wake(nil)
 		}
 	})
@@ -166,7 +170,7 @@ func (f *Fleet) Restore(rules []v1alpha1.NodeReadinessRule) {
 
 // restore reads the places of a rule from its status. All nodes have been read. A place that is no longer in use was
 // that of a deleted node if the status names such a node. The status may be older than the last release of a node.
-func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node, now time.Time) {
+func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) {
 	if status == nil || status.Limit == nil || status.InForce == nil ||
 		status.InForce.SelectorHash != s.rule.SelectorHash {
 		return
@@ -175,7 +179,7 @@ func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*c
 	if !status.Truncated {
 		most = gone(status, nodes)
 	}
-	s.limit.Restore(status.Limit, most, s.server(now))
+	s.limit.Restore(status.Limit, most, s.server())
 }
 
 // gone returns how many nodes that were not ready by a status do not exist any more.

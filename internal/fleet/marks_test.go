@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func (m *marking) asks(when, want string) {
 	for ask := range strings.FieldsSeq(want) {
 		i := int(ask[0] - '0')
 		r := limit.Request{Use: limit.Marks, Since: now.Add(-time.Minute)}
-		if granted := m.Reserve(m.rule.UID, m.nodes[i].Name, r, now) == ""; granted != strings.HasSuffix(ask, "+") {
+		if granted := m.Reserve(m.rule.UID, m.nodes[i].Name, r) == ""; granted != strings.HasSuffix(ask, "+") {
 			m.Errorf("%s: node %d may be marked: %t", when, i, granted)
 		}
 	}
@@ -69,6 +70,24 @@ func TestAPlaceGoesToANodeThatWasDenied(t *testing.T) {
 	m.mark(1, false, v1alpha1.NodeStateReady)
 	m.mark(2, false, v1alpha1.NodeStateHeld)
 	m.wakes("those that are ready wait no longer")
+}
+
+// TestTheStatusOfARuleIsToldOfAMarkThatWaits: the node's condition is Unknown before and after.
+func TestTheStatusOfARuleIsToldOfAMarkThatWaits(t *testing.T) {
+	m := newMarking(t, 2)
+	m.asks("at first", "0+")
+	for _, waits := range []bool{false, true} {
+		m.asks("each time", "1-")
+		e := m.entry(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+		e.Published, e.Unmarked = corev1.ConditionUnknown, waits
+		m.Rule(m.rule.UID)
+		m.take()
+		m.records(1, e)
+	}
+	m.tells("that the node waits", 1)
+	if got := m.material(); got.Unmarked != 1 || !slices.Equal(got.UnmarkedNodes, []string{name(1)}) || got.Waiting != 0 {
+		t.Errorf("material %+v", got.Limits)
+	}
 }
 
 func TestAMarkThatIsRefusedFreesItsPlace(t *testing.T) {

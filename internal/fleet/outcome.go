@@ -34,6 +34,8 @@ type Outcome struct {
 	PublishProblem string
 	// Published is the status of the condition that the rule publishes. It is empty if the node lacks the condition.
 	Published corev1.ConditionStatus
+	// Unmarked says that the limits keep that condition from being False.
+	Unmarked bool
 	// WouldClaim and WouldRelease are what a rule in dry-run would do. Risky means that its evidence has never
 	// appeared.
 	WouldClaim, WouldRelease, Risky bool

@@ -110,7 +110,7 @@ type ruleState struct {
 	byHash   map[uint64]uint32
 	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
 	limit    *limit.Limit
-	server   func(now time.Time) time.Time // the time for the limit
+	server   func() time.Time // the time by the API server's clock, for the limit
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
@@ -173,7 +173,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		}
 	}
 	if fresh {
-		s.limit.Delete(n, before.Node, s.server(now))
+		s.limit.Delete(n, before.Node, s.server())
 	}
 	s.succeed(n, &before, e, fresh)
 	_, looked := s.pending[n]

@@ -49,7 +49,7 @@ func (r *replacing) asks(when string, i int, want bool) {
 	r.Helper()
 	got := false
 	if r.rule.Spec.Publish != nil {
-		got = r.Reserve(r.rule.UID, r.nodes[i].Name, limit.Request{Use: limit.Marks, Since: now}, now) == ""
+		got = r.Reserve(r.rule.UID, r.nodes[i].Name, limit.Request{Use: limit.Marks, Since: now}) == ""
 	} else {
 		got = r.reserve(i, i)
 	}
@@ -66,6 +66,12 @@ func (r *replacing) joins(node string, state v1alpha1.NodeState) {
 func (r *replacing) looksAt(n *corev1.Node, state v1alpha1.NodeState) {
 	current := nodeview.StateOf(r.rule, n, now)
 	r.Record(n, []Entry{{Rule: r.rule, Current: &current, Outcome: Outcome{State: state}}}, now)
+}
+
+// free frees places some time after now, and returns when to look again.
+func (r *replacing) free(after time.Duration) time.Duration {
+	r.server = now.Add(after)
+	return r.FreePlaces(r.rule.UID, now)
 }
 
 func (r *replacing) places(when string, inUse, deleted int32) {
@@ -137,13 +143,13 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("for an hour, and while nodes wait", func(t *testing.T) {
 			begin(r)
-			if again := r.FreePlaces(r.rule.UID, now.Add(time.Minute)); again != 59*time.Minute {
+			if again := r.free(time.Minute); again != 59*time.Minute {
 				t.Errorf("look again in %s", again)
 			}
-			r.FreePlaces(r.rule.UID, now.Add(time.Hour))
+			r.free(time.Hour)
 			r.places("a node waits", 0, 1)
 			r.isReady(1)
-			r.FreePlaces(r.rule.UID, now.Add(time.Hour))
+			r.free(time.Hour)
 			r.places("no node waits", 0, 0)
 			r.asks("no node waits", 2, true)
 		})
@@ -152,13 +158,14 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		t.Run("for an hour after the last deletion", func(t *testing.T) {
 			begin(r)
 			r.hold(1)
-			r.Forget(r.nodes[1].Name, now.Add(30*time.Minute))
+			r.server = now.Add(30 * time.Minute)
+			r.Forget(r.nodes[1].Name, now)
 			r.isReady(2)
-			if again := r.FreePlaces(r.rule.UID, now.Add(time.Hour)); again != 30*time.Minute {
+			if again := r.free(time.Hour); again != 30*time.Minute {
 				t.Errorf("look again in %s", again)
 			}
 			r.places("an hour after the first deletion", 0, 2)
-			r.FreePlaces(r.rule.UID, now.Add(90*time.Minute))
+			r.free(90 * time.Minute)
 			r.places("an hour after the last one", 0, 0)
 		})
 	})
@@ -225,7 +232,7 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			}
 			obj.Status = v1alpha1.NodeReadinessRuleStatus{Limit: &tc.limit, NodeEvaluations: tc.held, Truncated: tc.truncated,
 				InForce: &v1alpha1.InForce{SelectorHash: tc.selector}}
-			f := New(&heard{})
+			f := New(&heard{}, func() time.Time { return now })
 			f.Restore([]v1alpha1.NodeReadinessRule{*obj})
 			again := build.MakeNode("new").UID("new").Created(now.Add(time.Minute)).Label("pool", "a").Obj()
 			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{inService(0), again}, now.Add(time.Hour))
@@ -233,48 +240,44 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
 				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
 			}
-			if granted := f.Reserve("u1", inService(0).Name, limit.Request{Since: now}, now) == ""; granted != (tc.want == 0) {
+			if granted := f.Reserve("u1", inService(0).Name, limit.Request{Since: now}) == ""; granted != (tc.want == 0) {
 				t.Errorf("a node may be held: %t", granted)
 			}
 		})
 	}
 }
 
-// TestLimitsGoByTheServersClock lets two leaders hold nodes under a rate, one of which is behind, and the other ahead.
+// TestLimitsGoByTheServersClock lets two leaders hold nodes under a rate. This process's clock stands still.
 func TestLimitsGoByTheServersClock(t *testing.T) {
 	r := ruleset.Compile(build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").
 		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", "2").
 		Rate(1, 600).Obj(), nil, now)
-	server := now
-	leads := func(ahead time.Duration) (s *scene, reserve func(int) string) {
+	leads := func(after time.Duration) (s *scene, reserve func(int) string) {
 		s = newScene(t, r, 3)
-		s.ServerTime = func() time.Time { return server }
-		return s, func(i int) string {
-			return s.Reserve(r.UID, s.nodes[i].Name, limit.Request{Since: now}, server.Add(ahead))
-		}
+		s.server = now.Add(after)
+		return s, func(i int) string { return s.Reserve(r.UID, s.nodes[i].Name, limit.Request{Since: now}) }
 	}
-	behind, reserve := leads(-time.Hour)
+	first, reserve := leads(0)
 	reserve(0)
-	o, again := behind.Order(r, nil, server.Add(-time.Hour))
-	behind.Issue(r, &o)
-	if until := server.Add(30 * time.Second); o.Claims != 1 || !o.Until.Equal(until) || again != 31*time.Second ||
+	o, again := first.Order(r, nil)
+	first.Issue(r, &o)
+	if until := now.Add(30 * time.Second); o.Claims != 1 || !o.Until.Equal(until) || again != 31*time.Second ||
 		reserve(0) != "" {
 		t.Errorf("ordered %+v, again in %s", o, again)
 	}
-	server = server.Add(time.Minute)
-	ahead, reserve := leads(time.Hour)
+	next, reserve := leads(time.Minute)
 	reserve(1)
 	const want = "limits[1] (1 within 10m0s) allows the next node at 2026-01-02T03:14:35Z"
-	if o, again = ahead.Order(r, o.Status, server.Add(time.Hour)); o.Why != want || again != 570*time.Second {
+	if o, again = next.Order(r, o.Status); o.Why != want || again != 570*time.Second {
 		t.Errorf("ordered %+v, again in %s", o, again)
 	}
-	held := ahead.entry(2, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+	held := next.entry(2, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 	held.Current.Claimed = true
-	ahead.records(2, held)
-	ahead.Forget(ahead.nodes[2].Name, server.Add(time.Hour))
-	server = server.Add(time.Minute)
-	ahead.FreePlaces(r.UID, server.Add(time.Hour))
-	if p := ahead.material().Places; p.Deleted != 1 || !p.LastDeletionTime.Time.Equal(server.Add(-time.Minute)) {
+	next.records(2, held)
+	next.Forget(next.nodes[2].Name, now)
+	next.server = next.server.Add(time.Minute)
+	next.FreePlaces(r.UID, now)
+	if p := next.material().Places; p.Deleted != 1 || !p.LastDeletionTime.Time.Equal(now.Add(time.Minute)) {
 		t.Errorf("places %+v", p)
 	}
 }

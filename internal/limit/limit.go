@@ -4,8 +4,6 @@
 package limit
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/btree"
@@ -325,12 +323,4 @@ func (l *Limit) end(u Use, n int32, unused bool) {
 	if unused && g.unknown.IsZero() {
 		l.rates.giveBack(u, g.until)
 	}
-}
-
-func few(names []string) string {
-	slices.Sort(names)
-	if more := len(names) - 3; more > 0 {
-		names = append(slices.Clone(names[:3]), "...")
-	}
-	return strings.Join(names, ", ")
 }

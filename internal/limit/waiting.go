@@ -150,16 +150,16 @@ func (l *Limit) amongFirst(w *waiter, r Request) (first bool) {
 	return first
 }
 
-// Waiting returns the number of nodes that wait to be held, and the first few of them, the longest unready first.
-func (l *Limit) Waiting(few int) (nodes int, first []int32) {
-	nodes = len(l.lines[Claims].waiters)
+// Waiting returns the number of nodes that wait for a use, and the first few of them, the longest unready first.
+func (l *Limit) Waiting(u Use, few int) (nodes int, first []int32) {
+	nodes = len(l.lines[u].waiters)
 	if few == 0 || nodes == 0 {
 		return nodes, nil
 	}
 	var all []*waiter
 	for _, c := range l.cells {
 		left := few
-		c.waiting[Claims].Ascend(func(w *waiter) bool {
+		c.waiting[u].Ascend(func(w *waiter) bool {
 			all, left = append(all, w), left-1
 			return left > 0
 		})

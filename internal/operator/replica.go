@@ -144,8 +144,7 @@ func (r *Replica) serving(o *Options) *ruleadmission.Serving {
 func (r *Replica) addControllers(o *Options) {
 	env, h := r.env, &hub{}
 	r.StatusQueue, r.nodesQueue = &h.rules, &h.nodes
-	r.Fleet = fleet.New(h)
-	r.Fleet.ServerTime = env.ServerTime
+	r.Fleet = fleet.New(h, env.ServerTime)
 	r.Monitor = &webhook.Monitor{Live: env.Live, Rules: r.Rules.Set, Changed: h.RuleChanged, Clock: env.Clock}
 	if o.Webhooks != nil {
 		r.Monitor.Configuration, r.Monitor.Users = o.Webhooks.Name, o.Webhooks.GuardUsers

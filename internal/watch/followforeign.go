@@ -90,7 +90,7 @@ func (f *Foreign) follow(ctx context.Context) (found bool, err error) {
 	starting := time.AfterFunc(lookTimeout, stop)
 	stream, err := f.Metadata.Resource(*resource).Watch(watching, metav1.ListOptions{ResourceVersion: version})
 	starting.Stop()
-	othersRead.Set(map[bool]float64{true: 1}[err == nil])
+	readOthers(err)
 	if err != nil {
 		return false, fmt.Errorf("watching rules: %w", err)
 	}

@@ -50,6 +50,15 @@ var (
 	exportOthersRead = sync.OnceFunc(func() { metrics.Registry.MustRegister(othersRead) })
 )
 
+// readOthers sets othersRead after an attempt to read the rules of another controller.
+func readOthers(err error) {
+	if err != nil {
+		othersRead.Set(0)
+		return
+	}
+	othersRead.Set(1)
+}
+
 // Foreign watches the rules of another controller in the default API group, for an installation in Nodegate's own one,
 // and freezes the rules of Nodegate that have the same taints. The other controller's CRD may come, go, and change its
 // version, so each look asks for the version. It reads a rule only when its generation changes: the status may be large
@@ -94,7 +103,7 @@ func (f *Foreign) Look(ctx context.Context, asked bool) (*schema.GroupVersionRes
 	}
 	f.failing.Store(f.failed >= looks)
 	if err != nil || resource == nil { // else the start of the watch decides
-		othersRead.Set(map[bool]float64{true: 1}[err == nil])
+		readOthers(err)
 	}
 	if f.failed >= looks {
 		f.Rules.assumeForeign()

@@ -72,7 +72,7 @@ func settled(rules, publishing int) (*Reconciler, *corev1.Node) {
 		node.Condition(condition, corev1.ConditionTrue, now.Add(-time.Hour)).Annotation(rule.RecordKey(), record.Encode())
 	}
 	obj := node.Obj()
-	r := &Reconciler{Client: oneNode{node: obj}, Fleet: fleet.New(&world{}), Evidence: noEvidence(),
+	r := &Reconciler{Client: oneNode{node: obj}, Fleet: fleet.New(&world{}, time.Now), Evidence: noEvidence(),
 		Recorder: &events.FakeRecorder{}, Clock: clocktesting.NewFakePassiveClock(now)}
 	r.Fleet.SetRules(ruleset.NewSet(compiled...), []*corev1.Node{obj}, now)
 	return r, obj

@@ -168,7 +168,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
 	in.Reserve = func(rule *ruleset.Rule, ask limit.Request) string {
-		return r.Fleet.Reserve(rule.UID, p.node.Name, ask, p.now)
+		return r.Fleet.Reserve(rule.UID, p.node.Name, ask)
 	}
 	in.MayMark = in.Reserve
 	if r.Evicted != nil {

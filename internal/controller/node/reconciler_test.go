@@ -311,7 +311,7 @@ var _ = Describe("A write that meets another", func() {
 		w.reconcile("a")
 		w.reconcile("b")
 		inForce := w.Fleet.Rules().Rule(rule.UID)
-		order, _ := w.Fleet.Order(inForce, nil, w.clock.Now())
+		order, _ := w.Fleet.Order(inForce, nil)
 		w.Fleet.Issue(inForce, &order)
 		w.between = func() { Expect(server.Client.Delete(w.ctx, w.node("a"))).To(Succeed()) }
 		w.reconcile("a")
@@ -350,7 +350,7 @@ var _ = Describe("The heartbeat filter", func() {
 		} {
 			after := tc.after.Obj()
 			after.ResourceVersion = "2"
-			r := &Reconciler{Fleet: fleet.New(&world{})}
+			r := &Reconciler{Fleet: fleet.New(&world{}, time.Now)}
 			filter := func() bool {
 				return r.Relevant().Update(event.TypedUpdateEvent[*corev1.Node]{ObjectOld: base.Obj(), ObjectNew: after})
 			}

@@ -69,7 +69,7 @@ func waitingRule(name, selector, required string) *ruleset.Rule {
 // list of nodes for the new ones was read before.
 func TestANodeThatJoinsWhileRulesChangeIsReconciledAgain(t *testing.T) {
 	s := begins(t, build.MakeRule("joins").Condition(pieceA))
-	s.r.Fleet = fleet.New(unheard{})
+	s.r.Fleet = fleet.New(unheard{}, time.Now)
 	joined := s.node
 	s.node, s.listed = nil, func() {
 		s.node = joined
@@ -92,7 +92,7 @@ func TestEvidenceThatIsNotReadYetIsNotMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Fleet: fleet.New(unheard{}),
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(scheme).Build(), Fleet: fleet.New(unheard{}, time.Now),
 		Clock: testclock.NewFakePassiveClock(time.Unix(1e9, 0))}
 	r.Evidence = sources.New(informers, unheard{})
 	modes := func(set *ruleset.Set) (pods, dependent ruleset.Mode) {

@@ -115,7 +115,7 @@ func begins(t *testing.T, r *build.RuleWrapper) *starting {
 
 // lead makes another process the leader.
 func (s *starting) lead() {
-	s.r = &Reconciler{Client: s, Live: s, Fleet: fleet.New(&world{}), Evidence: noEvidence(),
+	s.r = &Reconciler{Client: s, Live: s, Fleet: fleet.New(&world{}, s.clock.Now), Evidence: noEvidence(),
 		Recorder: &events.FakeRecorder{}, Clock: s.clock, StartupObjective: 5 * time.Minute}
 	s.edit(func(*build.RuleWrapper) {})
 }

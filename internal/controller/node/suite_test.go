@@ -102,8 +102,8 @@ func newWorld(ctx context.Context) *world {
 func (w *world) restart() {
 	w.recorder = events.NewFakeRecorder(1000)
 	watched := interceptor.NewClient(server.Client, interceptor.Funcs{Patch: w.patch, SubResourcePatch: w.patchStatus})
-	w.Reconciler = &Reconciler{Client: watched, Live: server.Client, Fleet: fleet.New(w), Evidence: noEvidence(),
-		Recorder: w.recorder, Clock: w.clock}
+	w.Reconciler = &Reconciler{Client: watched, Live: server.Client, Fleet: fleet.New(w, w.clock.Now),
+		Evidence: noEvidence(), Recorder: w.recorder, Clock: w.clock}
 }
 
 func (w *world) patch(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch,

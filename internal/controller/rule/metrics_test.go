@@ -26,7 +26,7 @@ import (
 // states, and ours the finer ones.
 func TestNodesByState(t *testing.T) {
 	now := time.Now()
-	f := fleet.New(deaf{})
+	f := fleet.New(deaf{}, time.Now)
 	continuous := build.MakeRule("continuous").UID("c")
 	bootstrap := build.MakeRule("bootstrap").UID("b").BootstrapOnly()
 	var rules []*ruleset.Rule
@@ -99,7 +99,7 @@ func TestNodesByState(t *testing.T) {
 // and ends with it. Each piece of evidence counts the held nodes that wait for it.
 func TestHolds(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
-	f := fleet.New(deaf{})
+	f := fleet.New(deaf{}, time.Now)
 	r := ruleset.Compile(build.MakeRule("net").UID("n").Created(start).Selector("pool", "a").
 		Condition("example.com/Ready").Condition("example.com/Fast").
 		Taint("readiness.k8s.io/net", "", "NoSchedule").Obj(), nil, start)

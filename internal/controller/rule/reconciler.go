@@ -208,7 +208,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	problem := r.askGuard(compiled, &material)
-	order, reorder := r.Fleet.Order(compiled, rule.Status.Rate, now)
+	order, reorder := r.Fleet.Order(compiled, rule.Status.Rate)
 	if order.Why != "" {
 		material.Reached = append(material.Reached, order.Why)
 	}

@@ -89,8 +89,8 @@ func newDesk(ctx context.Context, rule *build.RuleWrapper, nodes ...*corev1.Node
 
 func (d *desk) restart() {
 	d.recorder = events.NewFakeRecorder(100)
-	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}), Recorder: d.recorder, Clock: d.clock,
-		Handover: &handover.Handover{}}
+	d.Reconciler = &Reconciler{Client: server.Client, Fleet: fleet.New(deaf{}, d.clock.Now), Recorder: d.recorder,
+		Clock: d.clock, Handover: &handover.Handover{}}
 	d.compiled = nil
 	d.takeOver()
 }
@@ -347,7 +347,7 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-			d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()}, d.clock.Now())
+			d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()})
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
@@ -355,10 +355,34 @@ var _ = Describe("A rule", func() {
 			Expect(d.events()).To(ConsistOf(ContainSubstring("Warning MaxUnavailable"), ContainSubstring("Warning SharedTaint")))
 		})
 
+	It("says that its limit keeps its condition from being False", func(ctx context.Context) {
+		d := newDesk(ctx, network().Publish("example.com/Verdict").MaxUnavailable("1"), node("a"), node("b"))
+		for i, o := range []fleet.Outcome{{Published: corev1.ConditionFalse},
+			{Published: corev1.ConditionUnknown, Unmarked: true}} {
+			ask := limit.Request{Use: limit.Marks, Since: d.clock.Now()}
+			if why := d.Fleet.Reserve(d.rule.UID, d.nodes[i].Name, ask); i == 0 {
+				Expect(why).To(BeEmpty())
+				d.nodes[i] = build.WrapNode(d.nodes[i]).Condition("example.com/Verdict", corev1.ConditionFalse, d.clock.Now()).
+					Reason("example.com/Verdict", "NodegateRuleNotReady", "").Obj()
+			}
+			o.State, o.Reason, o.Present = v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing, true
+			d.record(i, o)
+		}
+		d.reconcile()
+		const why = "condition example.com/Verdict is Unknown and not False on 1 node: maxUnavailable (1) allows False " +
+			"on 1 node: b"
+		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Message).To(Equal(why))
+		Expect(d.events()).To(ContainElement("Warning MaxUnavailable " + why))
+		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionFalse))
+	})
+
 	It("writes the time of a claim under a rate before the claim may be made", func(ctx context.Context) {
 		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
 		reserve := func(name string) string {
-			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()}, d.clock.Now())
+			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()})
 		}
 		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
@@ -388,7 +412,7 @@ var _ = Describe("A rule", func() {
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().Rate(1, 600), node("a"))
 			reserve := func() string {
-				return d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()}, d.clock.Now())
+				return d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()})
 			}
 			reserve()
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})

@@ -128,7 +128,7 @@ func (p *provider) claim(name string) *unstructured.Unstructured {
 func (p *provider) start() {
 	GinkgoHelper()
 	p.events, p.compiled = events.NewFakeRecorder(1000), nil
-	f := fleet.New(deaf{})
+	f := fleet.New(deaf{}, p.clock.Now)
 	p.nodes = &nodecontroller.Reconciler{Client: server.Client, Live: server.Client, Fleet: f,
 		Evidence: sources.New(nil, nil), Recorder: p.events, Clock: p.clock}
 	c := interceptor.NewClient(server.Client, interceptor.Funcs{

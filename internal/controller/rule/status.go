@@ -4,7 +4,6 @@
 package rule
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -209,62 +208,7 @@ func nodeConditions(m *fleet.Material, set setter) {
 			"pending", c.Ready, c.Matched, c.Held, c.Exempt, c.Failed, c.Pending)
 	}
 	conflicts(m, set)
-	switch {
-	case !m.Rule.Limited():
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable and no limits")
-	case m.Waiting > 0 && len(m.Reached) == 0 && m.Rule.Limit.Rated(): // each node waits for the write of its time
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
-			"No limit is reached: the rule holds %s as soon as status.rate counts that", text.Plural(m.Waiting, "more node",
-				"more nodes"))
-	case m.Waiting > 0:
-		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable,
-			"%s not ready but not held: %s%s: %s", text.Plural(m.Waiting, "node is", "nodes are"), reached(m),
-			deletedPlaces(m), text.Few(m.WaitingNodes, maxNames, m.Waiting))
-	default:
-		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
-			"No node is exempt because of %s%s%s", limitField(m), unlabeled(m), deletedPlaces(m))
-	}
-}
-
-// limitField is the field of the rule's limit.
-func limitField(m *fleet.Material) string {
-	if m.Rule.Spec.MaxUnavailable == nil {
-		return "limits"
-	}
-	return "maxUnavailable"
-}
-
-// reached says which limits keep nodes waiting.
-func reached(m *fleet.Material) string {
-	if m.Rule.Spec.MaxUnavailable == nil {
-		return "these limits are reached: " + cmp.Or(strings.Join(m.Reached, "; "), m.Rule.Limit.String()) + unlabeled(m)
-	}
-	return fmt.Sprintf("maxUnavailable (%s) allows the rule to hold %d of %s in service", m.Rule.Limit, m.MaxUnavailable,
-		text.Nodes(m.Released))
-}
-
-// unlabeled says how many nodes are in no failure domain.
-func unlabeled(m *fleet.Material) string {
-	out := strings.Builder{}
-	if m.Places != nil {
-		for i := range m.Places.Domains {
-			if d := &m.Places.Domains[i]; d.Domain == "" && d.InService > 0 {
-				fmt.Fprintf(&out, "; %s as one domain, without the label %s now or when they were held",
-					text.Plural(int(d.InService), "node in service counts", "nodes in service count"), d.Per)
-			}
-		}
-	}
-	return out.String()
-}
-
-// deletedPlaces says how many places of the limit deleted nodes use, and what to do.
-func deletedPlaces(m *fleet.Material) string {
-	if m.Places == nil || m.Places.Deleted == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s, too, until new nodes become ready: find out what deletes nodes, or raise "+limitField(m),
-		text.Plural(int(m.Places.Deleted), "node that was deleted while it was held counts",
-			"nodes that were deleted while they were held count"))
+	limitCondition(m, set)
 }
 
 // conflicts sets the condition that an older rule decides about a probe or a taint of this rule. A probe that does not

@@ -199,7 +199,7 @@ func sentence(s *report.RuleStatus) string {
 		text += fmt.Sprintf(", %d not evaluated yet", n.Pending)
 	}
 	if s.BudgetExhausted {
-		text += ". The limit is used up: nodes stay untainted that are not ready"
+		text += ". The limit is used up: some nodes that are not ready are not held, or not published as False"
 	}
 	return text + "."
 }

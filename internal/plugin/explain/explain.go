@@ -131,7 +131,7 @@ func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, ask limit.Reques
 	if w.fleet == nil && w.fleetErr == nil {
 		var nodes []*corev1.Node
 		nodes, w.fleetErr = w.Nodes()
-		w.fleet = fleet.New(quiet{})
+		w.fleet = fleet.New(quiet{}, func() time.Time { return w.Now })
 		w.fleet.Restore(w.Stored)
 		w.fleet.SetRules(w.Rules, nodes, w.Now)
 		issue(w.fleet, w.Rules, w.Stored, w.Now)
@@ -140,7 +140,7 @@ func (w *Moment) reserve(rule *ruleset.Rule, node *corev1.Node, ask limit.Reques
 	if w.fleetErr != nil {
 		return ""
 	}
-	return w.fleet.Reserve(rule.UID, node.Name, ask, w.Now)
+	return w.fleet.Reserve(rule.UID, node.Name, ask)
 }
 
 // issue lets the rates of rules allow what they allow by the rules' statuses.
@@ -160,15 +160,13 @@ func (w *Moment) others(nodes []*corev1.Node) {
 	if w.All != nil && len(nodes) > 0 {
 		known = w.All()
 	}
-	distribute(w.fleet, nodes, w.Now, func(node *corev1.Node, reserve Reserve) {
+	distribute(w.fleet, nodes, func(node *corev1.Node, reserve Reserve) {
 		Decide(node, w.Rules, known, w.Now, reserve, nil) // reading the pods of each node would take a request for each
 	})
 }
 
 // distribute reserves what the limits leave. Nodes that are unready for longest come first.
-func distribute(f *fleet.Fleet, nodes []*corev1.Node, now time.Time,
-	decide func(*corev1.Node, Reserve),
-) {
+func distribute(f *fleet.Fleet, nodes []*corev1.Node, decide func(*corev1.Node, Reserve)) {
 	type claim struct {
 		rule types.UID
 		node string
@@ -185,7 +183,7 @@ func distribute(f *fleet.Fleet, nodes []*corev1.Node, now time.Time,
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.node, b.node))
 	})
 	for _, c := range claims {
-		f.Reserve(c.rule, c.node, c.Request, now)
+		f.Reserve(c.rule, c.node, c.Request)
 	}
 }
 
@@ -294,6 +292,9 @@ func published(d *state.Decision, node *corev1.Node) *report.Published {
 	p := &report.Published{Type: t, Problem: d.Unpublished}
 	if c := nodeview.Published(node, t); c != nil && p.Problem == "" {
 		p.Status, p.Reason = string(c.Status), c.Reason
+		if d.State == v1alpha1.NodeStateHeld && c.Reason == v1alpha1.PublishedReasonPrefix+state.ReasonOverBudget {
+			p.Message = c.Message
+		}
 	}
 	return p
 }

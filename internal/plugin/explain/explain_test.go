@@ -239,6 +239,20 @@ func TestKeptEndpointsAreExplained(t *testing.T) {
 	}
 }
 
+// TestAConditionThatLimitsKeepUnknownIsExplained: the message on the node says which limit that is.
+func TestAConditionThatLimitsKeepUnknownIsExplained(t *testing.T) {
+	const verdict, why = "example.com/Verdict", "rule network: maxUnavailable allows no node (0): condition is False"
+	n := record(worker().Taint(taint, "pending", corev1.TaintEffectNoSchedule).Condition(cni, "False", ago(time.Minute)).
+		Condition(verdict, "Unknown", ago(time.Minute)).Reason(verdict, "NodegateRuleOverBudget", why), "u1",
+		nodeview.Record{Rule: "network", Taint: taint + "=pending:NoSchedule", Since: metav1.NewTime(ago(19 * time.Minute)),
+			Published: verdict})
+	want := &report.Published{Type: verdict, Status: "Unknown", Reason: "NodegateRuleOverBudget", Message: why}
+	e := explained(n, network().Publish(verdict).MaxUnavailable("0"))
+	if diff := cmp.Diff(want, e.Rules[0].Published); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestAnEvictionGuardIsExplained(t *testing.T) {
 	rule := build.MakeRule("guard").UID("u1").Created(ago(time.Hour)).Selector("pool",
 		"a").Condition(cni).EvictionGuard(1800)

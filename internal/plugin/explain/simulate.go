@@ -62,7 +62,7 @@ func (s *Simulation) Run() *report.Simulation {
 	s.compile()
 	s.evidence = s.Read(s.set)
 	s.complete()
-	s.fleet = fleet.New(quiet{})
+	s.fleet = fleet.New(quiet{}, func() time.Time { return s.Now })
 	s.fleet.Restore(s.Present)
 	s.fleet.SetRules(s.set, s.Nodes, s.Now)
 	issue(s.fleet, s.set, s.Present, s.Now)
@@ -152,7 +152,7 @@ func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 
 // reserve distributes what the limits leave after all possible releases.
 func (s *Simulation) reserve() {
-	distribute(s.fleet, s.Nodes, s.Now, func(node *corev1.Node, reserve Reserve) {
+	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve Reserve) {
 		d := Decide(node, s.set, s.evidence, s.Now, reserve, s.runs(node))
 		s.record(node, d.Decisions, func(d *state.Decision) bool { return d.Was.Claimed && d.Claim })
 	})
@@ -161,7 +161,7 @@ func (s *Simulation) reserve() {
 // node decides about a node, and notes what the simulated rules would do to it.
 func (s *Simulation) node(node *corev1.Node) {
 	all := Decide(node, s.set, s.evidence, s.Now, func(rule *ruleset.Rule, ask limit.Request) string {
-		return s.fleet.Reserve(rule.UID, node.Name, ask, s.Now)
+		return s.fleet.Reserve(rule.UID, node.Name, ask)
 	}, s.runs(node))
 	s.record(node, all.Decisions, func(d *state.Decision) bool { return d.Claim })
 	for i := range all.Decisions {

@@ -168,6 +168,8 @@ func (p *page) published(c *Published) {
 		p.line(yellow, 2, "It does not publish the condition %s on this node: %s.", c.Type, c.Problem)
 	case c.Status == "":
 		p.line(plain, 2, "It publishes the condition %s, which is not on this node.", c.Type)
+	case c.Message != "":
+		p.line(plain, 2, "It publishes the condition %s: %s, %s. %s.", c.Type, c.Status, c.Reason, sentence(c.Message))
 	default:
 		p.line(plain, 2, "It publishes the condition %s: %s, %s.", c.Type, c.Status, c.Reason)
 	}

@@ -99,6 +99,16 @@ func TestExplanation(t *testing.T) {
 	narrow.Width, narrow.Color = 60, true
 	golden(t, "held-terminal", heldNode().Text(narrow))
 
+	golden(t, "unmarked", (&NodeExplanation{
+		Node: "n", At: metav1.NewTime(now), Held: true, HeldBy: []string{"network"},
+		Summary: "Node n is held by rule network.",
+		Rules: []RuleExplanation{{Rule: "network", Mode: "Enforced", State: v1alpha1.NodeStateHeld, Reason: "EvidenceMissing",
+			Policy: "allOf", Message: "condition example.com/CNI is False, must be True", Published: &Published{
+				Type: "example.com/Verdict", Status: "Unknown", Reason: "NodegateRuleOverBudget",
+				Message: "rule network: as many nodes as maxUnavailable allows (1) are already False"}}},
+		Operator: &Operator{Leader: "manager-0", RenewedAt: *ago(2 * time.Second), Leads: true},
+	}).Text(style()))
+
 	golden(t, "no-rule", (&NodeExplanation{
 		Node: "n", At: metav1.NewTime(now), Summary: "Node n is not held: no rule selects " +
 			"it.", Ready: "Unknown", Terminating: true,

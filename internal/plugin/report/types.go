@@ -129,6 +129,7 @@ type Published struct {
 	Type    string `json:"type"`
 	Status  string `json:"status,omitempty"` // empty if the operator has not published it on the node
 	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"` // the condition's message, if the limits keep it from being False
 	Problem string `json:"problem,omitempty"` // why the operator does not publish it on the node
 }
 

@@ -234,6 +234,8 @@ func (m *Model) restRule(r *rule, v *View) {
 	if m.hasFull(r, v) {
 		return
 	}
+	m.check("spared", !r.Status.InForce.Since.After(m.now()), "rule %s is in force since %s: new nodes are existing ones",
+		name, r.Status.InForce.Since)
 	matched, held := 0, 0
 	for n := range v.nodes() {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) {
@@ -380,7 +382,7 @@ func (m *Model) room(r *rule, v *View) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
-	m.reached(r, open, claimed, all, in)
+	m.reached(r, open, claimed, all, in, v)
 	for _, n := range open {
 		m.check("room", r.full(n, claimed, all, in, m.now()), "rule %s leaves node %s open, and claims %d of %d",
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)

@@ -157,10 +157,11 @@ func leavings(was *rule, after Document, v *View) (out []string) {
 
 // reached: while limits keep nodes from being held, the condition BudgetExhausted is True. It says which limit is
 // reached, and in which domain, and names five of the nodes.
-func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses) {
+func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *View) {
 	c := r.says("BudgetExhausted")
+	unmarked := m.unmarked(r, &c, v)
 	if len(open) == 0 {
-		m.check("reached", c.Status == "False" || r.Status.Nodes.Exempt > 0,
+		m.check("reached", c.Status == "False" || r.Status.Nodes.Exempt > 0 || unmarked,
 			"no node is exempt under rule %s, and its limit is exhausted: %s", r.Metadata.Name, c.Message)
 		return
 	}
@@ -176,6 +177,25 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses) {
 			"the limits of rule %s leave no room for node %s, and its condition is %s: %s", r.Metadata.Name, n.Metadata.Name,
 			c.Status, c.Message)
 	}
+}
+
+// unmarked reports whether the limits keep the condition that a rule publishes from being False on a held node. Then
+// the condition BudgetExhausted says so, as far as the time of a rate is not only to be written.
+func (m *Model) unmarked(r *rule, exhausted *said, v *View) (some bool) {
+	t := r.Spec.Publish.ConditionType
+	for n := range v.nodes() {
+		if c := n.condition(t); t == "" || c.Reason != reasonPrefix+"OverBudget" || n.claim(r.Metadata.UID) == "" {
+			continue
+		}
+		some = true
+		if n.record(r.Metadata.UID).Published != t || v.override(n) != "" || m.node(n.Metadata.UID).full || r.Spec.rated() {
+			continue
+		}
+		m.check("reached", exhausted.Status == "True" && strings.Contains(exhausted.Message, "condition "+t+" is Unknown"),
+			"the limits of rule %s keep condition %s of node %s from being False: %s", r.Metadata.Name, t, n.Metadata.Name,
+			exhausted.Message)
+	}
+	return some
 }
 
 // named reports whether a message names a limit, and the domain of a node, or when a rate allows the next node.
