@@ -9,11 +9,15 @@ import (
 )
 
 // Arrivals remembers when this process first saw a heartbeat that was far in the future. By its own time, such evidence
-// would stay fresh until then. The zero value is empty. It is safe for concurrent use.
+// would stay fresh until then. It also remembers such times since which pods are ready. A process that starts when that
+// future is near does not know. The zero value is empty. It is safe for concurrent use.
 type Arrivals struct {
 	mu    sync.Mutex
-	nodes map[string]map[string]arrival // by name, then by the type of the condition
+	nodes map[string]map[string]arrival // by name, then by the type of the condition or the pod
 }
+
+// maxArrivals is how many times of a node are remembered. With more of them, all are forgotten.
+const maxArrivals = 100
 
 type arrival struct{ heartbeat, seen time.Time }
 
@@ -31,7 +35,7 @@ func (a *Arrivals) at(node, conditionType string, heartbeat, now time.Time) (see
 	switch known, ok := of[conditionType]; {
 	case ok && known.heartbeat.Equal(heartbeat) && !known.seen.After(now):
 		return known.seen, true
-	case ahead && of == nil:
+	case ahead && (of == nil || len(of) == maxArrivals && !ok):
 		if a.nodes == nil {
 			a.nodes = map[string]map[string]arrival{}
 		}
@@ -46,6 +50,28 @@ func (a *Arrivals) at(node, conditionType string, heartbeat, now time.Time) (see
 		}
 	}
 	return now, ahead
+}
+
+// readyPod is a pod that is ready. The time since when is by the node's clock, that of its creation by the API server's.
+type readyPod struct {
+	namespace, name string
+	since, created  time.Time
+}
+
+// readyFor returns when a pod has been ready for a time. If the node's clock is a little ahead, that is later. If it is
+// far ahead, the pod's creation counts, also when that future has come: a pod that counts must not cease to count.
+func (f *Facts) readyFor(least time.Duration, p readyPod, now time.Time) time.Time {
+	at := p.since.Add(least)
+	if !at.After(now) {
+		return at
+	}
+	if least == 0 {
+		return p.created
+	}
+	if _, ahead := f.Arrivals.at(f.Node.Name, "pod/"+p.namespace+"/"+p.name, p.since, now); ahead {
+		return p.created.Add(least)
+	}
+	return at
 }
 
 // Forget drops a deleted node.

@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -16,5 +17,19 @@ func TestForgetsPlausibleHeartbeats(t *testing.T) {
 	}
 	if _, ahead := a.at("n", "c", now, now); ahead || len(a.nodes) != 0 {
 		t.Errorf("remembers %v, although the heartbeat is plausible again", a.nodes)
+	}
+}
+
+// TestForgetsAllOfANodeWithTooMany: the pods of a node whose clock is ahead may come and go.
+func TestForgetsAllOfANodeWithTooMany(t *testing.T) {
+	a, now := Arrivals{}, time.Unix(1e9, 0)
+	for i := range 3 * maxArrivals {
+		a.at("n", fmt.Sprint(i), now.Add(time.Hour), now)
+		if n := len(a.nodes["n"]); n > maxArrivals {
+			t.Fatalf("remembers %d times", n)
+		}
+	}
+	if _, ahead := a.at("n", fmt.Sprint(3*maxArrivals-1), now.Add(time.Hour), now.Add(2*time.Hour)); !ahead {
+		t.Error("has forgotten the last one")
 	}
 }

@@ -86,12 +86,3 @@ func DaemonPodOf(pod *corev1.Pod) (DaemonPod, bool) {
 	}
 	return out, true
 }
-
-// readySince returns since when a pod is ready, or zero if it is not.
-func (p *DaemonPod) readySince(now time.Time) time.Time {
-	since := p.ready.time()
-	if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
-		return p.created.time()
-	}
-	return since
-}

@@ -147,7 +147,7 @@ func (f *Facts) daemonSet(q *DaemonSets, d *DaemonSet, pods []DaemonPod, boot bo
 		if p.Owner != owner {
 			continue
 		}
-		why, since := p.judge(q, d, now)
+		why, since := f.judgeDaemonPod(p, q, d, now)
 		if (why == podCounts || why == podTooYoung) && !p.starts.prove(&f.Boot, boot, now) {
 			why = podBeforeBoot
 		}
@@ -212,8 +212,8 @@ func (f *Facts) disruptedUntil(q *DaemonSets, d *DaemonSet, s *daemonSetState, g
 	return gone.Add(q.Disruption())
 }
 
-// judge returns why a pod does not count, and since when it counts or will count.
-func (p *DaemonPod) judge(q *DaemonSets, d *DaemonSet, now time.Time) (podState, time.Time) {
+// judgeDaemonPod returns why a pod does not count, and since when it counts or will count.
+func (f *Facts) judgeDaemonPod(p *DaemonPod, q *DaemonSets, d *DaemonSet, now time.Time) (podState, time.Time) {
 	switch {
 	case p.deleted != 0:
 		return podTerminating, time.Time{}
@@ -224,7 +224,7 @@ func (p *DaemonPod) judge(q *DaemonSets, d *DaemonSet, now time.Time) (podState,
 	case p.ready == 0:
 		return podUnready, time.Time{}
 	}
-	since := p.readySince(now).Add(p.minReady(q, d))
+	since := f.readyFor(p.minReady(q, d), readyPod{d.Namespace, p.Name, p.ready.time(), p.created.time()}, now)
 	if since.After(now) {
 		return podTooYoung, since
 	}

@@ -133,7 +133,7 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	seen := false
 	boot := facts.bootState(now)
 	for _, pod := range facts.podsSince(boot, p) {
-		why, since := p.judgePod(pod, now)
+		why, since := facts.judgePod(p, pod, now)
 		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
 			why = podBeforeBoot
 		}
@@ -199,7 +199,7 @@ func daemonSetOf(pod *corev1.Pod) *metav1.OwnerReference {
 
 // judgePod returns why a pod with the requirement's labels does not count; or podCounts, and since when it counts or
 // will count. A zero time means unknown.
-func (p *Pods) judgePod(pod *corev1.Pod, now time.Time) (podState, time.Time) {
+func (f *Facts) judgePod(p *Pods, pod *corev1.Pod, now time.Time) (podState, time.Time) {
 	switch {
 	case !p.owns(pod):
 		return podForeign, time.Time{}
@@ -223,11 +223,8 @@ func (p *Pods) judgePod(pod *corev1.Pod, now time.Time) (podState, time.Time) {
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return podUnready, time.Time{}
 	}
-	since := c.LastTransitionTime.Time
-	if since.After(now) { // the node's clock is ahead; the pod's creation is by the API server's
-		since = pod.CreationTimestamp.Time
-	}
-	return podCounts, since.Add(p.readySeconds(pod))
+	return podCounts, f.readyFor(p.readySeconds(pod), readyPod{pod.Namespace, pod.Name, c.LastTransitionTime.Time,
+		pod.CreationTimestamp.Time}, now)
 }
 
 // unreadyContainer returns the name of a container that is not ready, or "" if all are.

@@ -89,6 +89,11 @@ func TestPods(t *testing.T) {
 			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour), func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(before)
 			})}},
+		"a clock that is a little ahead does not shorten the wait, so that the wait ends once": {require: usual,
+			recheck: start.Add(11 * time.Second),
+			pods: []*corev1.Pod{initPod("a", start.Add(time.Second), unprobed, func(p *corev1.Pod) {
+				p.CreationTimestamp = metav1.NewTime(before)
+			})}},
 		"and one that has been created for too short a time": {require: usual, recheck: start.Add(time.Second),
 			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour), unprobed, func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(start.Add(-9 * time.Second))
@@ -162,6 +167,45 @@ func TestPods(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		})
+	}
+}
+
+// TestAPodThatCountsGoesOnCountingWhenTheFutureHasCome: the node's clock was ahead by an hour when the pod became ready.
+func TestAPodThatCountsGoesOnCountingWhenTheFutureHasCome(t *testing.T) {
+	agent := build.MakeDaemonSet("kube-system", "agent").Tolerate("")
+	agent.Spec.MinReadySeconds = 10
+	ahead := func(p *corev1.Pod) *corev1.Pod {
+		p.CreationTimestamp = metav1.NewTime(start.Add(-9 * time.Second))
+		for i := range p.Status.Conditions {
+			p.Status.Conditions[i].LastTransitionTime = metav1.NewTime(start.Add(time.Hour))
+		}
+		return p
+	}
+	slim, ok := evidence.DaemonPodOf(ahead(agent.Pod("n", start).Obj()))
+	if !ok {
+		t.Fatal("is not kept")
+	}
+	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, agent)
+	pods := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &usual})
+	for name, c := range map[string]struct {
+		rule     *ruleset.Rule
+		gathered evidence.Gathered
+	}{
+		"pods": {pods, evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{
+			pods.Pods()[0]: {ahead(initPod("a", start, unprobed))}}}},
+		"daemonSets": {set.Rule("u"), evidence.Gathered{
+			DaemonPods: map[string][]evidence.DaemonPod{"kube-system": {slim}}}},
+	} {
+		facts := &evidence.Facts{Node: build.MakeNode("n").Obj(), Arrivals: &evidence.Arrivals{}, Gathered: &c.gathered,
+			Manager: set.ManagerName}
+		observed := Observed{}
+		for _, after := range []time.Duration{0, time.Second, time.Hour - time.Second, time.Hour, time.Hour + 9*time.Second,
+			2 * time.Hour} {
+			v := Evaluate(c.rule, facts, observed, start.Add(after))
+			if observed = v.Observed; v.Ready != (after > 0) {
+				t.Errorf("%s, after %s: ready %t", name, after, v.Ready)
+			}
+		}
 	}
 }
 
