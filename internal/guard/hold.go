@@ -20,7 +20,7 @@ import (
 //	┌──────┐ ─────────────► ┌────────┐ ──────────────────────────────────► ┌───────┐
 //	│ None │                │ Active │                                     │ Ended │
 //	└──────┘ ◄───────────── └────────┘ ◄────────────────────────────────── └───────┘
-//	    ▲    ready and calm      │      ready again                            │
+//	    ▲    ready and calm      │      ready again, or maxHoldSeconds raised   │
 //	    │                        │ the rule is deleted or put in dry-run, or   │
 //	    │                        ▼ no longer selects the node or guards it     │
 //	    │ what is due       ┌────────┐                                         │
