@@ -244,11 +244,19 @@ func (o *pauseOptions) announce(rules []v1alpha1.NodeReadinessRule, dependents [
 	if len(names) > 1 {
 		nodes = "up to " + report.Plural(int(matched), "node", "nodes") // rules may select the same
 	}
-	text := fmt.Sprintf("Pauses %s, %s: no other node is tainted; %s held, even after they become ready.", which, nodes,
-		report.Plural(int(held), "held node stays", "held nodes stay"))
+	text := fmt.Sprintf("Pauses %s, %s: no other node is tainted", which, nodes)
+	if held > 0 {
+		text += fmt.Sprintf("; %s held, even after becoming ready", report.Plural(int(held), "held node stays",
+			"held nodes stay"))
+	}
+	text += "."
 	verb, required := "frozen", "paused"
 	if o.resume {
-		text = fmt.Sprintf("Resumes %s, %s: up to %d of them, which are exempt now, can be held again.", which, nodes, exempt)
+		text = fmt.Sprintf("Resumes %s, %s.", which, nodes)
+		if exempt > 0 {
+			text = fmt.Sprintf("Resumes %s, %s: up to %d of them, which are exempt now, can be held again.", which, nodes,
+				exempt)
+		}
 		verb, required = "resumed", "resumed"
 	}
 	if len(dependents) > 0 {

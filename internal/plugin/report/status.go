@@ -40,6 +40,9 @@ func (l *RuleStatusList) Names() []string {
 	return out
 }
 
+// runs is what to do about a report that is missing. After a change, that is so for a moment.
+const runs = "; if this lasts, check that it is running"
+
 func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 	s := RuleStatus{Rule: rule.Name, Mode: string(rule.Spec.EnforcementMode), Nodes: rule.Status.Nodes,
 		CreatedAt: rule.CreationTimestamp, Paused: PausedAt(rule)}
@@ -51,9 +54,9 @@ func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 	case !rule.DeletionTimestamp.IsZero():
 		s.State, s.Message = "Deleting", "it is being deleted, and waits until the operator has removed its taints"
 	case c == nil:
-		s.State, s.Message = StateUnreported, "the operator has not reported on it yet: is it running?"
+		s.State, s.Message = StateUnreported, "the operator has not reported on it yet"+runs
 	case c.ObservedGeneration != rule.Generation:
-		s.State, s.Message = StateUnreported, "the operator has not reported on its last change yet: is it running?"
+		s.State, s.Message = StateUnreported, "the operator has not reported on its last change yet"+runs
 	default:
 		s.State = c.Reason
 		if c.Status != metav1.ConditionTrue && c.Reason != "DryRun" && c.Reason != "Suspended" {

@@ -102,7 +102,11 @@ func (l *linter) autoscalerLimit(t *corev1.Taint) {
 	if most <= autoscalerCount || most*100 < autoscalerPercent*all {
 		return
 	}
-	l.warn(AutoscalerLimit, "spec.maxUnavailable", "cluster-autoscaler counts a node with a startup taint as not ready, "+
-		"and by default stops scaling the whole cluster while more than %d nodes and more than %d%% are not ready: set a "+
-		"lower limit, such as maxUnavailable: 30%%", autoscalerCount, autoscalerPercent)
+	field, lower := "spec.maxUnavailable", "maxUnavailable: 30%"
+	if len(l.rule.Spec.Limits) > 0 {
+		field, lower = "spec.limits", "an entry with only max: 30%"
+	}
+	l.warn(AutoscalerLimit, field, "cluster-autoscaler counts a node with a startup taint as not ready, and by default "+
+		"stops scaling the whole cluster while more than %d nodes and more than %d%% are not ready: set a lower limit, such "+
+		"as %s", autoscalerCount, autoscalerPercent, lower)
 }

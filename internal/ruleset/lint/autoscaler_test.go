@@ -48,7 +48,9 @@ func TestAdvice(t *testing.T) {
 		"a taint that repels no pod": {rule: good().Taint(taint, "", corev1.TaintEffectPreferNoSchedule)},
 		"bootstrap-only":             {rule: good().BootstrapOnly(), want: []Code{startup}},
 		"no limit":                   {rule: good(), want: []Code{startup, limit}, says: "such as maxUnavailable: 30%"},
-		"45 percent":                 {rule: good().MaxUnavailable("45%"), want: []Code{startup, limit}},
+		"a rate": {rule: good().Rate(1, 60), want: []Code{startup, limit},
+			says: "spec.limits: cluster-autoscaler counts"},
+		"45 percent": {rule: good().MaxUnavailable("45%"), want: []Code{startup, limit}},
 		"a number too large for the few": {
 			rule: good().MaxUnavailable("5"), facts: nodes(10, 0), want: []Code{startup, limit},
 		},

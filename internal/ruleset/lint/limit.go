@@ -35,8 +35,8 @@ func (l *linter) limit() {
 		}
 	}
 	u := l.unlimited("30%")
-	l.warn(NoMaxUnavailable, u.field, "NoExecute without %s evicts the pods of %s if they %s: %s", u.without, u.nodes, when,
-		u.cure)
+	l.warn(NoMaxUnavailable, u.field, "NoExecute without %s evicts the pods of %s if they %s: %s", u.without, u.nodes,
+		when, u.cure)
 }
 
 // unlimited is what a warning says about a rule that has no limit for all nodes together: the field and the name of

@@ -257,8 +257,8 @@ func (l *linter) publish() {
 	}
 	if !l.rule.Limit.Total() {
 		u := l.unlimited("10%")
-		l.warn(PublishedUnlimited, u.field, "publish without %s: if one reporter breaks, the condition turns False on %s, and "+
-			"a remediator may delete them all; %s", u.without, u.nodes, u.cure)
+		l.warn(PublishedUnlimited, u.field, "publish without %s: if one reporter breaks, the condition turns False on %s, "+
+			"and a remediator may delete them all; %s", u.without, u.nodes, u.cure)
 	}
 }
 

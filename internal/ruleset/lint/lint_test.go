@@ -267,8 +267,8 @@ func TestWarnings(t *testing.T) {
 		},
 		"eviction with a limit of each rack only": {
 			rule: good().LimitPer("rack", "1").Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},
-			says: "spec.limits: NoExecute without a limit for all nodes together evicts the pods of as many nodes at a time as " +
-				"the limits by failure domain allow if they lose",
+			says: "spec.limits: NoExecute without a limit for all nodes together evicts the pods of as many nodes at a time " +
+				"as the limits by failure domain allow if they lose",
 		},
 		"eviction of all that is there when a bootstrap-only rule is created": {
 			rule: good().BootstrapOnly().Taint(taint, "", corev1.TaintEffectNoExecute), want: []Code{NoMaxUnavailable},

@@ -44,9 +44,8 @@ func (l *linter) pods() {
 
 func (l *linter) workload(field string, p *evidence.Pods, w *Workload) {
 	if t := l.rule.Taint; evidence.Repels(t) && !tolerates(w.Pod, t) {
-		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, so it waits for the nodes, which wait for "+
-			"it: add a toleration for %s",
-			w, t.ToString(), t.Key)
+		l.warn(Deadlock, field, "%s does not tolerate this rule's own taint %s, so it never starts on a held node: add a "+
+			"toleration for %s", w, t.ToString(), t.Key)
 	}
 	if p.MinReadySeconds != nil || p.ReadyWhen == v1alpha1.PodReadyPolicyAnnotation {
 		return

@@ -111,8 +111,8 @@ func KeptAway(rule *ruleset.Rule, workloads []Workload) (out []Warning) {
 		for j := range workloads {
 			if w := &workloads[j]; w.provides(p) && !tolerates(w.Pod, t) {
 				out = append(out, Warning{Code: Deadlock, Field: fmt.Sprintf("spec.requirements[%d].%s", i, p.Field),
-					Message: fmt.Sprintf("%s provides %s and does not tolerate this rule's own taint %s: it waits for the nodes, "+
-						"which wait for it; add a toleration for %s", w, p.What, t.ToString(), t.Key)})
+					Message: fmt.Sprintf("%s provides %s and does not tolerate this rule's own taint %s, so it never starts on a "+
+						"held node: add a toleration for %s", w, p.What, t.ToString(), t.Key)})
 			}
 		}
 	}
