@@ -17,6 +17,7 @@ import (
 func compile(rules *ruleset.Set, previous *config.File) *config.File {
 	f := config.New()
 	for _, r := range rules.All() {
+		var entry config.Rule
 		switch r.Mode {
 		case ruleset.Deleting:
 		case ruleset.Frozen:
@@ -26,28 +27,27 @@ func compile(rules *ruleset.Set, previous *config.File) *config.File {
 			if i := slices.IndexFunc(previous.Rules, func(old config.Rule) bool {
 				return old.UID == r.UID || old.Name == r.Name && slices.Contains(rules.Successors(), r)
 			}); i >= 0 {
-				f.Rules = append(f.Rules, previous.Rules[i])
+				entry = previous.Rules[i]
 			}
 		default:
-			if entry := entryOf(r); len(entry.Probes) > 0 || entry.Health != nil {
-				f.Rules = append(f.Rules, entry)
-			}
+			entry = entryOf(r)
+		}
+		if r.Mode == ruleset.DryRun || r.Withdrawn() { // its probes count, because they are evidence
+			entry.Health, entry.Conditions, entry.AnyOf, entry.Elsewhere = nil, nil, false, false
+		}
+		if len(entry.Probes) > 0 || entry.Health != nil {
+			f.Rules = append(f.Rules, entry)
 		}
 	}
 	return f
 }
 
-// entryOf returns what agents need of a rule. In dry-run its probes count, because they are evidence, and its health
-// does not. A suspended rule is not evaluated: its verdict is the one in the record.
+// entryOf returns what agents need of a rule. A suspended rule is not evaluated: its verdict is the one in the record.
 func entryOf(r *ruleset.Rule) config.Rule {
 	spec := r.Spec.DeepCopy()
 	entry := config.Rule{Name: r.Name, UID: r.UID, CreationTimestamp: metav1.NewTime(r.CreatedAt.UTC()),
-		NodeSelector: spec.NodeSelector, Probes: spec.Probes}
-	if spec.Health == nil || r.Mode == ruleset.DryRun {
-		return entry
-	}
-	entry.Health = spec.Health
-	if r.Mode == ruleset.Enforced {
+		NodeSelector: spec.NodeSelector, Probes: spec.Probes, Health: spec.Health}
+	if spec.Health != nil && r.Mode == ruleset.Enforced {
 		entry.Conditions, entry.AnyOf, entry.Elsewhere = spec.Conditions, spec.AnyOf(), len(spec.Requirements) > 0
 	}
 	return entry

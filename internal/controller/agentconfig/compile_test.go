@@ -66,6 +66,10 @@ func TestCompile(t *testing.T) {
 		"frozen: as it was before": {prober("a").MaxUnavailable("nonsense"), entry("probes", "conditions"),
 			entry("probes", "conditions")},
 		"frozen, after a change of the API group": {successor, entry("probes", "conditions"), entry("probes", "conditions")},
+		"frozen, and in dry-run by now": {both().MaxUnavailable("nonsense").DryRun(true),
+			entry("probes", "health", "conditions"), entry("probes")},
+		"frozen, and in dry-run by now, with health alone": {prober("a").MaxUnavailable("nonsense").DryRun(true),
+			entry("health", "conditions"), []agentcfg.Rule{}},
 		"frozen, and its former entry is unknown": {both().MaxUnavailable("nonsense"), nil, []agentcfg.Rule{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +77,20 @@ func TestCompile(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestARuleInDryRunChecksNothing: also if it requires a rule that is suspended, and is suspended with it.
+func TestARuleInDryRunChecksNothing(t *testing.T) {
+	rules := func(dryRun bool) *ruleset.Set {
+		return set(prober("first").Suspend(true), prober("a").After("first").Health("kubelet").DryRun(dryRun)).
+			Resolve(ruleset.Known{}, ruleset.NewSet())
+	}
+	if got := compile(rules(false), nil).Rules; len(got) != 1 || got[0].Health == nil {
+		t.Errorf("suspended with the other one: %+v", got)
+	}
+	if got := compile(rules(true), nil).Rules; len(got) > 0 {
+		t.Errorf("in dry-run, too: %+v", got)
 	}
 }
 
