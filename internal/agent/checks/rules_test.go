@@ -35,6 +35,7 @@ func onNodeThatIs(ready corev1.ConditionStatus) Environment {
 func TestForRules(t *testing.T) {
 	a, b := healthRule("a", checkNamed("node_ready"), checkNamed("custom_conditions")),
 		healthRule("b", checkNamed("node_ready"), checkNamed("rule:a"))
+	asks := healthRule("asks", checkNamed("rule:a"), checkNamed("rule:x"))
 	const lacking = "condition example.com/b has not been reported, must be True"
 	noRule := FailedOpen("no rule in force defines this check: node_ready decides")
 	for _, c := range []struct {
@@ -59,6 +60,10 @@ func TestForRules(t *testing.T) {
 			[]string{"node_ready", "custom_conditions", "rule:a"}, map[string]Result{
 				"custom_conditions": Fail(lacking), "rule:a": Pass(), "rule:b": Fail(lacking), "rules": Fail("b: " + lacking),
 			}},
+		{"a rule asks for one that matches other nodes, and for one that is not in force", "True", []config.Rule{asks},
+			[]string{"rule:a", "rule:x"}, map[string]Result{"rule:a": Pass(), "rule:x": noRule}},
+		{"the same on a node that is not ready", "False", []config.Rule{asks},
+			[]string{"rule:a", "rule:x"}, map[string]Result{"rule:a": Pass(), "rule:x": Fail("Ready is False")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			suite, problems := ForRules(onNodeThatIs(c.ready), nil, c.rules, []config.Rule{a, b})

@@ -129,7 +129,7 @@ func bySpec(spec *v1alpha1.HealthCheck, env Environment, rules []config.Rule) (C
 	if name, ok := strings.CutPrefix(spec.Name, NameRulePrefix); ok {
 		i := slices.IndexFunc(rules, func(r config.Rule) bool { return r.Name == name })
 		if i < 0 {
-			return Always(spec.Name, FailedOpen("the rule has no health, or does not match this node")), nil
+			return Check{Name: spec.Name}, nil // the rule does not match the node, or is not in force
 		}
 		return Rule(env.Node, rules[i]), nil
 	}

@@ -27,16 +27,21 @@ type Group struct {
 
 // NewSuite returns a suite of the checks that rules configure, and of others. If several rules configure a check of the
 // same name, all of them must pass. Of the others, only the first one of each name counts, and none if a rule
-// configures that name. One of them is node_ready.
+// configures that name. One of them is node_ready. A check of a rule that only has a name runs what Group returns.
 //
 // The suite takes over the runners of before, which may be nil. Otherwise a change of any rule would forget the results
 // of slow checks, and start one more run beside each one that hangs.
 func NewSuite(before *Suite, ofRules []Check, others ...Check) *Suite {
 	s := &Suite{groups: make(map[string]*Group, len(ofRules)+len(others)), known: map[string]*Runner{}}
 	for _, c := range ofRules {
+		if !slices.Contains(s.defaults, c.Name) {
+			s.defaults = append(s.defaults, c.Name)
+		}
+		if c.Run == nil && c.Instant == nil {
+			continue
+		}
 		if s.groups[c.Name] == nil {
 			s.groups[c.Name] = &Group{Name: c.Name}
-			s.defaults = append(s.defaults, c.Name)
 		}
 		g := s.groups[c.Name]
 		if r := s.runner(before, c); !slices.Contains(g.runners, r) {
