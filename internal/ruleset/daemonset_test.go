@@ -233,6 +233,9 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 			requires("b", after("a"), noAgents)}, sets: []*build.DaemonSetWrapper{agent("a")}},
 		"in dry-run": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents,
 			func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true })}, sets: []*build.DaemonSetWrapper{agent("a")}},
+		"in dry-run, and suspended with a rule that it requires": {rules: []*Rule{requires("a"), requires("b", after("a"),
+			noAgents, func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true }).Freeze(Problem{Reason: ReasonSuspended})},
+			sets: []*build.DaemonSetWrapper{agent("a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := NewSet(tc.rules...).withDaemonSets(cluster(tc.sets...), NewSet())

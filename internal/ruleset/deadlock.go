@@ -41,7 +41,8 @@ func (s *Set) waits(r *Rule) []wait {
 	}
 	for _, q := range r.DaemonSets() {
 		for _, o := range s.rules {
-			if o == r || o.Mode == Deleting || o.Mode == DryRun || sameTaint(o, r) || !evidence.Repels(o.Taint) {
+			if o == r || o.Mode == Deleting || o.Mode == DryRun || o.Withdrawn() || sameTaint(o, r) ||
+				!evidence.Repels(o.Taint) {
 				continue
 			}
 			if d := q.KeptAway(r.Taint, o.Taint, r.Selector, o.Selector); d != nil {
