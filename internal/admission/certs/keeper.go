@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/cert-controller/pkg/rotator"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,6 +34,10 @@ const (
 
 	// After a failure the keeper tries again, with a delay that doubles from the first to the last of these.
 	firstRetry, lastRetry = 500 * time.Millisecond, 15 * time.Second
+
+	// checkInterval is the least time between two checks after the first checksAtOnce: another program, such as
+	// cainjector, may write another authority each time.
+	checkInterval, checksAtOnce = time.Second, 10
 )
 
 // keeper keeps the certificate in its Secret, and its authority in the webhook configurations. It runs on all replicas;
@@ -48,7 +53,11 @@ type keeper struct {
 func (k *keeper) run(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithName("certs").WithValues("secret", k.SecretKey())
 	ctx = log.IntoContext(ctx, logger)
+	limit := rate.NewLimiter(rate.Every(checkInterval), checksAtOnce)
 	for delay := firstRetry; ; {
+		if limit.Wait(ctx) != nil {
+			return nil
+		}
 		next := k.CheckEvery
 		switch err := k.keep(ctx); {
 		case ctx.Err() != nil:

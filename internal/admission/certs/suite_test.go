@@ -203,6 +203,29 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 		Eventually(func() float64 { return testutil.ToFloat64(problems) }).Should(BeZero())
 	})
 
+	It("is not written without a pause while another program writes another authority", func(ctx context.Context) {
+		createConfigurations(ctx, "contested")
+		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
+			return Managed{Namespace: "default", Name: "contested"}.Add(ctx, mgr)
+		})
+		defer r.stop()
+		Eventually(r.ready).Should(Succeed())
+		theirs, _, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+		Expect(err).NotTo(HaveOccurred())
+		writes := 0
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			v := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			Expect(server.Client.Get(ctx, client.ObjectKey{Name: "contested"}, v)).To(Succeed())
+			if bundle := &v.Webhooks[0].ClientConfig.CABundle; !bytes.Equal(*bundle, theirs) {
+				*bundle = theirs
+				if server.Client.Update(ctx, v) == nil { // else the operator was as fast
+					writes++
+				}
+			}
+		}
+		Expect(writes).To(And(BeNumerically(">", 1), BeNumerically("<", checksAtOnce+10)))
+	})
+
 	It("is the same one on all replicas", func(ctx context.Context) {
 		createConfigurations(ctx, "shared")
 		add := func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
