@@ -44,6 +44,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		build.MakeNode("ready").Label("pool", "a"),
 		build.MakeNode("other").Label("pool", "b").Taint("readiness.example.com/cni", "pending",
 			corev1.TaintEffectNoSchedule),
+		build.MakeNode("relabelled").Label("pool", "b").Taint("readiness.example.com/cni", "pending",
+			corev1.TaintEffectNoSchedule).Annotation(v1alpha1.RecordAnnotationPrefix+"u",
+			`{"rule":"cni","taint":"readiness.example.com/cni=pending:NoSchedule"}`),
 	} {
 		Expect(server.Client.Create(ctx, n.Obj())).To(Succeed())
 	}
@@ -99,7 +102,7 @@ var _ = DescribeTable("A pod that gets a node",
 		Expect(got.Allowed).To(Equal(allowed), "bound to the node: %+v", got.Result)
 		if !allowed {
 			Expect(got.Result.Message).To(Equal("pod default/" + p.Name +
-				" cannot run on node held yet: rule cni holds it, and the pod does not tolerate " +
+				" cannot run on node " + p.Spec.NodeName + " yet: rule cni holds it, and the pod does not tolerate " +
 				"readiness.example.com/cni=pending:NoSchedule"))
 		}
 	},
@@ -115,7 +118,12 @@ var _ = DescribeTable("A pod that gets a node",
 	Entry("podAdmission: None", func(r *build.RuleWrapper) { r.Spec.PodAdmission = v1alpha1.PodAdmissionNone },
 		pod("h", "held"), true),
 	Entry("a rule in dry-run", func(r *build.RuleWrapper) { r.DryRun(true) }, pod("i", "held"), true),
+	Entry("a rule in dry-run that is also invalid", func(r *build.RuleWrapper) { r.DryRun(true).MaxUnavailable("nonsense") },
+		pod("n", "held"), true),
 	Entry("a rule that is suspended", func(r *build.RuleWrapper) { r.Suspend(true) }, pod("j", "held"), false),
+	Entry("a rule that is suspended, also if the node's labels have changed since",
+		func(r *build.RuleWrapper) { r.Suspend(true) }, pod("l", "relabelled"), false),
+	Entry("a rule in force that does not select the node any more", nil, pod("m", "relabelled"), true),
 	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
 )
 

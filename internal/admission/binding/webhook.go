@@ -92,12 +92,20 @@ func (w *Webhook) holding(ctx context.Context, name string) []*ruleset.Rule {
 	}
 	var out []*ruleset.Rule
 	for _, rule := range w.Rules().All() {
-		if (rule.Mode == ruleset.Enforced || rule.Inert()) && rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
-			rule.Taint != nil && rule.Matches(node.Labels) && nodeview.Find(node, rule.Taint) != nil {
+		if rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny && nodeview.Find(node, rule.Taint) != nil &&
+			(rule.Mode == ruleset.Enforced && rule.Matches(node.Labels) || rule.Inert() && holdsStill(rule, node)) {
 			out = append(out, rule)
 		}
 	}
 	return out
+}
+
+// holdsStill reports whether a frozen or suspended rule holds a node: it goes on if the node's labels change, unless it
+// is in dry-run.
+func holdsStill(rule *ruleset.Rule, node *corev1.Node) bool {
+	_, record, _ := nodeview.RecordOn(rule, node)
+	claimed, claims := nodeview.ClaimIn(record)
+	return !rule.Withdrawn() && (rule.Matches(node.Labels) || claims && claimed.MatchTaint(rule.Taint))
 }
 
 // read returns the name of the node that a pod gets, and the pod if the review has it.

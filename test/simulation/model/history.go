@@ -301,11 +301,12 @@ func (m *Model) Bound(name string, bound bool, v *View) {
 	n := read[node](v.Nodes[name])
 	denies, perhaps := false, false
 	for r := range v.rules() {
-		if r.Spec.PodAdmission != "Deny" || !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
+		frozen := v.frozen(r) != "" // it goes on to hold a node that it does not select any more
+		if r.Spec.PodAdmission != "Deny" || !frozen && !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
 			!n.has(r.Spec.Taint.id()) || r.Spec.DryRun || r.Metadata.DeletionTimestamp != nil {
 			continue
 		}
-		denies, perhaps = denies || v.frozen(r) == "", perhaps || v.frozen(r) != ""
+		denies, perhaps = denies || !frozen, perhaps || frozen
 	}
 	if denies || !perhaps {
 		m.check("binds", bound != denies, "a pod is let onto node %s: %t, and a rule refuses it: %t", name, bound, denies)
