@@ -39,6 +39,7 @@ func (a *agent) follow(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	if a.loader != nil {
+		a.loader.Load() // before the API server answers
 		all.Go(func() { a.loader.Run(ctx) })
 	}
 	defer a.state.start()()
@@ -59,6 +60,7 @@ func (a *agent) follow(ctx context.Context) {
 		if a.loader != nil {
 			loaded = a.loader.Current()
 		}
+		answered := a.watcher.Answered() // before the node is read
 		known, node := a.watcher.Known(), a.watcher.Object()
 		file, labels, fresh, ok := a.state.current(loaded, node, known)
 		if known && node != nil {
@@ -70,6 +72,9 @@ func (a *agent) follow(ctx context.Context) {
 				end()
 				a.use(a.unconfigured())
 				a.probes.Set(ctx, a.own, false)
+			}
+			if answered {
+				a.isConfigured()
 			}
 			continue
 		}
@@ -84,6 +89,7 @@ func (a *agent) follow(ctx context.Context) {
 		end = cancel
 		suite, problems := checks.ForRules(a.env, a.suite.Load(), rules, file.Rules)
 		a.use(suite)
+		a.isConfigured()
 		all.Go(func() { suite.Run(suiteCtx) })
 		wanted, more := probes.ForRules(a.env, a.own, rules)
 		unknown := len(problems) + len(file.Unknown())

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,6 +99,27 @@ func TestTheRulesDecideWhatRuns(t *testing.T) {
 			t.Errorf("another's condition: %+v", c)
 		}
 	})
+}
+
+// TestANewAgentAnswersByItsRules: it does not know yet which rules match its node. A single answer that the node is
+// ready would bring traffic to a node of which a check fails.
+func TestANewAgentAnswersByItsRules(t *testing.T) {
+	_, api := fakeAPI(t, build.MakeNode("x").UID("uid-1").Label("pool", "workers").
+		Condition("Ready", "True", time.Now()).Obj())
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(500 * time.Millisecond)
+		api.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	rules := filepath.Join(t.TempDir(), "rules.json")
+	writeConfig(t, rules, workers(v1alpha1.HealthCheck{Name: "http:ingress", HTTPGet: &v1alpha1.HTTPGetAction{Port: 1}}))
+	for _, drainStatus := range []string{"503", "404"} {
+		a := startAgent(t, map[string]string{"NODE_NAME": "x"}, "--kubeconfig", cluster.Kubeconfig(t, slow.URL, nil, ""),
+			"--config", rules, "--drain-status", drainStatus)
+		if got := a.Health(t, ""); got.Code != 503 || got.Checks[0].Name != "http:ingress" {
+			t.Errorf("with --drain-status=%s: %+v", drainStatus, got)
+		}
+	}
 }
 
 // goes waits until the node has no such condition.

@@ -58,6 +58,10 @@ type agent struct {
 	wake     chan struct{}     // gets a value when the configuration or the node has changed
 	inForce  atomic.Bool       // the agent runs the checks and probes of a configuration
 	unready  atomic.Pointer[string]
+	// configured is closed by isConfigured when the rules of the node are in force, or cannot be known for now, and at
+	// the latest RequestLimit after the start.
+	configured   chan struct{}
+	isConfigured func()
 
 	// serving continues while the agent drains.
 	serving *errgroup.Group
@@ -70,6 +74,12 @@ func run(ctx context.Context, o *options, log *slog.Logger) error {
 	a.registry.MustRegister(version.BuildInfo(), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.unready.Store(new("the agent has just started"))
+	a.configured = make(chan struct{})
+	a.isConfigured = sync.OnceFunc(func() { close(a.configured) })
+	if o.config == "" {
+		a.isConfigured()
+	}
+	defer time.AfterFunc(nodewatch.RequestLimit, a.isConfigured).Stop()
 	a.watchNode()
 	a.makeHealth()
 	a.makeProbes()
@@ -157,6 +167,7 @@ func (a *agent) makeHealth() {
 	a.handler = &health.Handler{
 		Suite:       a.suite.Load,
 		DrainStatus: a.health.drainStatus,
+		Configured:  a.configured,
 		Starting:    func() bool { return a.watcher != nil && !a.watcher.Answered() },
 		Maintenance: func() string {
 			if a.watcher == nil {

@@ -56,7 +56,7 @@ func (l *Loader) Run(ctx context.Context) {
 		info, err := os.Stat(l.Path) // follows the links of a mounted ConfigMap, which are what changes there
 		if err != nil || time.Since(readAt) >= readPeriod || !os.SameFile(info, last) || info.Size() != last.Size() ||
 			!info.ModTime().Equal(last.ModTime()) {
-			l.load()
+			l.Load()
 			last, readAt = info, time.Now()
 		}
 		select {
@@ -67,8 +67,8 @@ func (l *Loader) Run(ctx context.Context) {
 	}
 }
 
-// load reads the file. It logs a problem once, and the last good configuration stays in force.
-func (l *Loader) load() {
+// Load reads the file. It logs a problem once, and the last good configuration stays in force.
+func (l *Loader) Load() {
 	raw, err := read(l.Path)
 	var f *File
 	if err == nil {

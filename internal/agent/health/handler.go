@@ -39,7 +39,10 @@ type Handler struct {
 	// Starting reports whether the agent has just started and cannot judge yet. It then answers like an agent that shuts
 	// down, unless DrainStatus is 503, the status of a failure.
 	Starting func() bool
-	Metrics  *Metrics
+	// Configured is closed when the rules of the node are in force, or cannot be known for now. Requests wait for it,
+	// because the checks before that are not those of the rules. nil: they do not wait.
+	Configured <-chan struct{}
+	Metrics    *Metrics
 
 	draining atomic.Bool
 }
@@ -89,6 +92,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
 
 // Answer runs the named checks, or the default checks without names, and returns the answer.
 func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
+	if h.Configured != nil {
+		select {
+		case <-h.Configured:
+		case <-ctx.Done():
+		}
+	}
 	suite := h.Suite()
 	if len(names) == 0 {
 		names = suite.Defaults()
