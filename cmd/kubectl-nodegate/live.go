@@ -45,6 +45,7 @@ type move struct {
 	done     bool          // it was handed over
 	rules    []predecessor // the oldest first
 	others   []string      // rules of the other group that continue no rule
+	left     []string      // rules of the former group that no rule continues, after the hand-over
 }
 
 // predecessor is a rule, and the one in the other group that continues it: nil if there is none yet.
@@ -73,6 +74,7 @@ func (p *plugin) convertLive(ctx context.Context, to string, yes bool) error {
 			"--api-group=%s if the rules there are Nodegate's", m.from.Name)
 	case m.done && len(m.rules) == 0:
 		fmt.Fprintf(p.streams.ErrOut, "Nothing to do: Nodegate serves the API group %s.\n", to)
+		m.warnLeft()
 		return nil
 	}
 	if err := p.ask(ctx, &changing{yes: yes, dryRun: dryRunNone}, m.plan()); err != nil {
@@ -138,7 +140,7 @@ func (m *move) look(ctx context.Context) error {
 
 // pair finds the copies of rules.
 func (m *move) pair(former, copies []unstructured.Unstructured) error {
-	m.rules, m.others = nil, nil
+	m.rules, m.others, m.left = nil, nil, nil
 	var failed []error
 	for i := range former {
 		rule, successor := &former[i], (*unstructured.Unstructured)(nil)
@@ -147,7 +149,8 @@ func (m *move) pair(former, copies []unstructured.Unstructured) error {
 			successor = &copies[n]
 		}
 		switch {
-		case m.done && successor == nil: // another controller's
+		case m.done && successor == nil: // another controller's, or created during the change
+			m.left = append(m.left, rule.GetName())
 			continue
 		case n >= 0 && successor == nil:
 			failed = append(failed, fmt.Errorf("rule %q exists in the API group %s, too, and is no copy: delete one of the two",
@@ -156,7 +159,7 @@ func (m *move) pair(former, copies []unstructured.Unstructured) error {
 			failed = append(failed, fmt.Errorf("rule %q of the API group %s is being deleted: run the command again when it is "+
 				"gone", rule.GetName(), m.to.Name))
 		case rule.GetDeletionTimestamp() != nil && !m.done:
-			failed = append(failed, deleting(rule.GetName(), successor, m.to.Name))
+			failed = append(failed, deleting(rule.GetName()))
 		}
 		m.rules = append(m.rules, predecessor{rule, successor})
 	}
@@ -276,6 +279,7 @@ func (m *move) copyRule(ctx context.Context, of *predecessor) (wrote bool, err e
 		of.successor.Object["spec"], wrote = want.Object["spec"], true
 		of.successor.SetLabels(want.GetLabels())
 		of.successor.SetAnnotations(want.GetAnnotations())
+		of.successor.SetOwnerReferences(want.GetOwnerReferences())
 		err = m.c.Update(ctx, of.successor)
 	}
 	if err != nil {
@@ -294,7 +298,10 @@ func (m *move) copyRule(ctx context.Context, of *predecessor) (wrote bool, err e
 	if !isCopy(of.successor, want) || !same() {
 		return wrote, errFields
 	}
-	return wrote, nil
+	if of.own() {
+		err = m.c.Update(ctx, of.successor)
+	}
+	return wrote, err
 }
 
 // handOver gives AdmissionRules the UIDs of the copies, and the other group.
@@ -366,6 +373,19 @@ func (m *move) delete(ctx context.Context) error {
 	if len(waiting) > 0 {
 		return errors.Join(waiting...)
 	}
+	if err := m.look(ctx); err != nil {
+		return err
+	}
+	m.warnLeft()
 	fmt.Fprintf(m.streams.ErrOut, "Now start the operator with the API group %s.\n", m.to.Name)
 	return nil
+}
+
+// warnLeft names the rules that were not moved. A user may have created a rule just before the hand-over.
+func (m *move) warnLeft() {
+	if len(m.left) > 0 {
+		fmt.Fprintf(m.streams.ErrOut, "Nodegate does not apply the rules that are left in the API group %s: %s. If one was "+
+			"created during the change, create it in the API group %s, and delete the former one.\n", m.from.Name,
+			strings.Join(m.left, ", "), m.to.Name)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -62,6 +63,43 @@ func TestTheStatusOfASuccessor(t *testing.T) {
 	delete(rule.Object, "status")
 	if got := statusFor(&predecessor{rule, successor}); got != nil {
 		t.Errorf("got %v for a rule without a status", got)
+	}
+}
+
+// TestTheCopyOfARule: it has what others have written, for its own API group where they have named that. The annotation
+// of Argo CD stays: with the former group, Argo CD deletes no copy that its repository does not have.
+func TestTheCopyOfARule(t *testing.T) {
+	type object = map[string]any
+	const tracking = "argocd.argoproj.io/tracking-id"
+	applied := func(group string) string {
+		return `{"apiVersion":"` + group + `/v1alpha1","kind":"NodeReadinessRule","spec":{"a":"b"}}` + "\n"
+	}
+	rule := &unstructured.Unstructured{Object: object{
+		"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule",
+		"metadata": object{"name": "network", "uid": "u", "finalizers": []any{"a/b"}, "labels": object{"a": "b"},
+			"annotations": object{tracking: "app:readiness.node.x-k8s.io/NodeReadinessRule:default/network",
+				lastApplied: applied("readiness.node.x-k8s.io")},
+			"ownerReferences": []any{
+				object{"apiVersion": "example.com/v1", "kind": "Platform", "name": "p", "uid": "p"},
+				object{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule", "name": "r", "uid": "r"}}},
+		"spec": object{"a": "b"}}}
+	m := &move{to: v1alpha1.Groups()[1]}
+	want := &unstructured.Unstructured{Object: object{
+		"apiVersion": "rules.nodegate.io/v1alpha1", "kind": "NodeReadinessRule",
+		"metadata": object{"name": "network", "labels": object{"a": "b"},
+			"annotations": object{tracking: "app:readiness.node.x-k8s.io/NodeReadinessRule:default/network",
+				lastApplied:                  applied("rules.nodegate.io"),
+				v1alpha1.SuccessorAnnotation: "u"},
+			"ownerReferences": []any{
+				object{"apiVersion": "example.com/v1", "kind": "Platform", "name": "p", "uid": "p"}}},
+		"spec": object{"a": "b"}}}
+	if diff := cmp.Diff(want, m.copyOf(rule)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	rule.SetAnnotations(map[string]string{lastApplied: "{"})
+	annotations := map[string]string{v1alpha1.SuccessorAnnotation: "u"}
+	if diff := cmp.Diff(annotations, m.copyOf(rule).GetAnnotations()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -163,6 +201,58 @@ var _ = Describe("convert --live", Ordered, func() {
 		Expect(moved["edited"].Object["spec"]).To(HaveKeyWithValue("suspend", true))
 	})
 
+	It("leaves the fields of a rule to their managers", func(ctx context.Context) {
+		apply := func(group string, limited bool) error {
+			rule := network("applied", "applied").MaxUnavailable("10%").Obj()
+			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(rule)
+			Expect(err).NotTo(HaveOccurred())
+			o := &unstructured.Unstructured{Object: map[string]any{"spec": content["spec"]}}
+			if !limited {
+				unstructured.RemoveNestedField(o.Object, "spec", "maxUnavailable")
+				Expect(unstructured.SetNestedField(o.Object, "other", "spec", "taint", "value")).To(Succeed())
+			}
+			o.SetAPIVersion(group + "/" + v1alpha1.Version)
+			o.SetKind("NodeReadinessRule")
+			o.SetName(rule.Name)
+			o.SetLabels(map[string]string{"applied": "true"})
+			return both.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("git"))
+		}
+		Expect(apply(from, true)).To(Succeed())
+		code, text := convert(ctx, nil, "--yes")
+		Expect(code).To(Equal(0), text)
+		Expect(apply(to, false)).To(Succeed())
+		rule := rules(ctx, to)["applied"]
+		Expect(rule.Object["spec"]).To(And(Not(HaveKey("maxUnavailable")),
+			HaveKeyWithValue("taint", HaveKeyWithValue("value", "other"))))
+		Expect(rule.GetAnnotations()).To(HaveKey(v1alpha1.SuccessorAnnotation))
+		for _, name := range []string{"applied", "edited"} {
+			for _, entry := range rules(ctx, to)[name].GetManagedFields() {
+				Expect(entry.Manager).NotTo(Equal("kubectl-nodegate"), name)
+			}
+		}
+	})
+
+	It("names a rule that was created after the last look", func(ctx context.Context) {
+		c, err := input.New(ctx, both.Config(), from)
+		Expect(err).NotTo(HaveOccurred())
+		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
+			Update: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if _, handsOver := o.(*admissionv1alpha1.AdmissionRules); handsOver {
+					Expect(both.Client.Create(ctx, network("late", "late").Obj())).To(Succeed())
+				}
+				return api.Update(ctx, o, opts...)
+			},
+		})
+		groups, called := v1alpha1.Groups(), calling("")
+		m := &move{plugin: called.plugin, c: c, from: groups[0], to: groups[1]}
+		Expect(m.run(ctx)).To(Succeed())
+		const left = "Nodegate does not apply the rules that are left in the API group " + from + ": late. "
+		Expect(called.err.String()).To(ContainSubstring(left))
+		Expect(rules(ctx, from)).To(HaveKey("late"))
+		_, text := convert(ctx, nil)
+		Expect(text).To(And(ContainSubstring("Nothing to do"), ContainSubstring(left)))
+	})
+
 	It("ends well if another user has made the change meanwhile", func(ctx context.Context) {
 		code, err := convert(ctx, func() {
 			code, err := convert(ctx, nil, "--yes")
@@ -195,9 +285,9 @@ var _ = Describe("convert --live", Ordered, func() {
 		rule.SetFinalizers(nil)
 		Expect(both.Client.Update(ctx, rule)).To(Succeed())
 		Expect(code).To(Equal(1))
-		Expect(err).To(HaveSuffix("error: rule \"edited\" is being deleted: delete its copy in the API group " + to +
-			", start the operator until it has finished that, or run kubectl nodegate cleanup\nThe change of the API group " +
-			"has not ended. Stop the operator when it has finished, and run the command again\n"))
+		Expect(err).To(HaveSuffix("error: rule \"edited\" is being deleted: start the operator until it has finished that, " +
+			"or run kubectl nodegate cleanup\nThe change of the API group has not ended. Stop the operator when it has " +
+			"finished, and run the command again\n"))
 	})
 
 	It("deletes no rule that was edited after its copy was made", func(ctx context.Context) {

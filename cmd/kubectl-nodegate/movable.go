@@ -14,7 +14,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,15 +28,10 @@ var errFields = errors.New("the API server does not keep all fields: the CRDs of
 // unfinished is the error that the operator of the former group must run once more before the change.
 type unfinished struct{ error }
 
-// deleting returns the error that a rule is being deleted. Only the operator of its group can remove its taints, and
-// not while it takes the copy for a rule of another controller, which has the same taint.
-func deleting(name string, successor *unstructured.Unstructured, to string) error {
-	first := ""
-	if successor != nil {
-		first = "delete its copy in the API group " + to + ", "
-	}
-	return unfinished{fmt.Errorf("rule %q is being deleted: %sstart the operator until it has finished that, or run "+
-		"kubectl nodegate cleanup", name, first)}
+// deleting returns the error that a rule is being deleted. Only the operator of its group can remove its taints.
+func deleting(name string) error {
+	return unfinished{fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or run kubectl "+
+		"nodegate cleanup", name)}
 }
 
 // failure says what has failed. The plugin's roles do not allow the change, so it names the one that does.

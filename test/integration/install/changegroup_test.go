@@ -459,7 +459,7 @@ func (m *mover) interrupt(ctx context.Context, to string) {
 		proxy.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	const writes = 3 /* rules */ *2 /* rule and status */ + 1 /* AdmissionRules */ + 3*2 /* finalizer, rule */
+	const writes = 3 /* rules */ *3 /* rule, status, field managers */ + 1 /* AdmissionRules */ + 3*2 /* finalizer, rule */
 	for range writes {
 		_, err := m.convert(ctx, to, "--server", server.URL)
 		m.g.Expect(err).To(HaveOccurred())
