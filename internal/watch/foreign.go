@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -86,7 +87,20 @@ type foreignRule struct {
 	version    string
 	generation int64
 	taint      ruleset.TaintID
-	managed    bool // not in dry-run
+	managed    bool      // not in dry-run
+	continues  types.UID // the rule whose copy it is
+}
+
+// foreignTo returns the taints that another controller manages. The copy of a rule of the set is not that controller's:
+// "kubectl nodegate convert --live" has made it, and has not handed the rules over.
+func foreignTo(set *ruleset.Set, theirs map[string]foreignRule) ruleset.Foreign {
+	foreign := ruleset.Foreign{}
+	for name, rule := range theirs {
+		if rule.managed && set.Rule(rule.continues) == nil {
+			foreign.Add(name, rule.taint)
+		}
+	}
+	return foreign
 }
 
 // Look reads the other controller's rules, and gives them to Rules. It returns the resource and the version from which
@@ -203,8 +217,11 @@ func (f *Foreign) find(ctx context.Context) (*schema.GroupVersionResource, error
 func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource,
 	rule *metav1.PartialObjectMetadata) error {
 	have, known := f.known[rule.Name]
+	continues := types.UID(rule.Annotations[v1alpha1.SuccessorAnnotation])
 	if known && have.uid == rule.UID && have.version == resource.Version && have.generation == rule.Generation &&
 		rule.Generation > 0 {
+		have.continues = continues
+		f.known[rule.Name] = have
 		return nil
 	}
 	list, err := f.Client.Resource(resource).List(ctx, metav1.ListOptions{
@@ -214,7 +231,8 @@ func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource
 	}
 	for i := range list.Items {
 		one := &list.Items[i]
-		next := foreignRule{uid: one.GetUID(), version: resource.Version, generation: one.GetGeneration()}
+		next := foreignRule{uid: one.GetUID(), version: resource.Version, generation: one.GetGeneration(),
+			continues: continues}
 		if next.taint, next.managed = ruleset.ForeignTaint(one.Object); next.taint.Key == "" || next.taint.Effect == "" {
 			log.FromContext(ctx).Info("A rule of another controller has no taint that this version of Nodegate can read",
 				"rule", one.GetName(), "apiVersion", one.GetAPIVersion())
@@ -224,12 +242,4 @@ func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource
 	return nil
 }
 
-func (f *Foreign) serve() {
-	foreign := ruleset.Foreign{}
-	for name, rule := range f.known {
-		if rule.managed {
-			foreign.Add(name, rule.taint)
-		}
-	}
-	f.Rules.setForeign(foreign)
-}
+func (f *Foreign) serve() { f.Rules.setForeign(maps.Clone(f.known)) }

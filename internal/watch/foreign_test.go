@@ -50,6 +50,8 @@ type theirAPI struct {
 	hangs func(*url.URL) bool
 	// again says that the rules were deleted and created again, with other taints.
 	again bool
+	// continues is the rule whose copies all rules are.
+	continues string
 }
 
 // theirRule returns the metadata of a rule, and its spec.
@@ -62,7 +64,12 @@ func theirRule(key, generation string) object {
 // rule returns a rule, as it is on the API server.
 func (a *theirAPI) rule(key string) object {
 	if !a.again {
-		return theirRule(key, "1")
+		out := theirRule(key, "1")
+		if a.continues != "" {
+			metadata, _ := out["metadata"].(object)
+			metadata["annotations"] = object{v1alpha1.SuccessorAnnotation: a.continues}
+		}
+		return out
 	}
 	out := theirRule("again-"+key, "1")
 	out["metadata"] = object{"name": "of-" + key, "uid": "again-" + key, "generation": json.Number("1")}
@@ -344,6 +351,47 @@ func TestTheOtherControllerTakesATaintOver(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheCopyOfARuleIsNotAnotherControllers: a rule that was copied to the other group, and is not handed over, is in
+// force, and its taints are removed if it is deleted.
+func TestTheCopyOfARuleIsNotAnotherControllers(t *testing.T) {
+	api, f := newForeign(t)
+	rule := network().Taint("example.com/a", "", corev1.TaintEffectNoSchedule)
+	api.status, api.versions, api.listed = http.StatusOK, []string{"v2"}, []string{"a"}
+	look := func() {
+		t.Helper()
+		if _, err := f.follow(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(tells string, foreign bool, mode ruleset.Mode) {
+		t.Helper()
+		r := f.Rules.Set().Named(rule.Name)
+		if f.Rules.Set().Foreign().Has(new(rule.Obj().Spec.Taint.Core())) != foreign || r != nil && r.Mode != mode {
+			t.Errorf("%s: %+v is %v, want %v", tells, r, f.Rules.Set().Foreign(), mode)
+		}
+	}
+	go func() {
+		for {
+			select {
+			case done := <-f.asks: // before a change of a rule counts
+				close(done)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	look()
+	f.Rules.put(rule.Obj())
+	is("a rule that continues none", true, ruleset.Frozen)
+	api.continues = string(rule.Obj().UID)
+	look()
+	is("a copy", false, ruleset.Enforced)
+	f.Rules.put(rule.Generation(2).Deleted(now).Obj())
+	is("a copy of a rule that is being deleted", false, ruleset.Deleting)
+	f.Rules.drop(rule.Obj())
+	is("a copy of a rule that is gone", true, ruleset.Frozen)
 }
 
 // TestRulesThatCannotBeReadAtTheStart: the rules that were in force stay so, and all others wait.

@@ -43,7 +43,9 @@ type Rules struct {
 	compiled    *ruleset.Set
 	// reported are the rules whose status says that they are not in force.
 	reported map[types.UID]bool
-	// foreign are the taints of another controller. unread is true until they are known, if they are read.
+	// theirs are the rules of another controller, and foreign its taints. unread is true until they are known, if they
+	// are read.
+	theirs  map[string]foreignRule
 	foreign ruleset.Foreign
 	unread  atomic.Bool
 	// assumed says that they could not be read since the start, so that foreign are the taints of all rules but those in
@@ -198,11 +200,11 @@ func (r *Rules) giveWay(other *ruleset.Problem) bool {
 }
 
 // setForeign freezes the rules whose taints another controller manages, and unfreezes the others.
-func (r *Rules) setForeign(foreign ruleset.Foreign) {
+func (r *Rules) setForeign(theirs map[string]foreignRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
-	if r.assumed || !maps.Equal(foreign, r.foreign) {
-		r.foreign, r.assumed = foreign, false
+	changed := r.assumed || !maps.Equal(foreignTo(r.compiled, theirs), r.foreign)
+	if r.theirs, r.assumed = theirs, false; changed {
 		r.serve(r.compiled, r.Frozen(), r.OtherController())
 	}
 	r.unread.Store(false)
@@ -284,7 +286,7 @@ func (r *Rules) drop(rule *v1alpha1.NodeReadinessRule) {
 // serve makes a set the current snapshot, and calls the subscribers. The caller holds r.writing.
 func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	before := r.Set()
-	if r.assumed {
+	if r.foreign = foreignTo(compiled, r.theirs); r.assumed {
 		r.foreign = compiled.AssumedForeign(func(rule *ruleset.Rule) bool { return r.inForce[rule.UID] })
 	}
 	compiled = compiled.Yield(r.foreign, r.now())

@@ -207,7 +207,8 @@ func TestAThawReadsTheRulesAgain(t *testing.T) {
 // TestARuleIsPutInForceAgainAfterAnotherController: while that controller managed the taint, it may have released
 // nodes.
 func TestARuleIsPutInForceAgainAfterAnotherController(t *testing.T) {
-	theirs := ruleset.Foreign{{Key: "example.com/net", Effect: corev1.TaintEffectNoSchedule}: "theirs"}
+	theirs := map[string]foreignRule{"theirs": {managed: true,
+		taint: ruleset.TaintID{Key: "example.com/net", Effect: corev1.TaintEffectNoSchedule}}}
 	told := func(since time.Time) *build.RuleWrapper {
 		hash := ruleset.Compile(network().Obj(), nil, now).SelectorHash
 		return network().Created(now.Add(-time.Hour)).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).

@@ -223,8 +223,12 @@ func (c *Cluster) Foreign(ctx context.Context) (ruleset.Foreign, error) {
 		return out, nil
 	}
 	rules, err := c.OtherRules(ctx)
+	ours, _ := c.Rules(ctx) // none if their CRD is deleted
 	for _, rule := range rules {
-		if id, managed := ruleset.ForeignTaint(rule.Object); managed {
+		isCopy := slices.ContainsFunc(ours, func(o v1alpha1.NodeReadinessRule) bool {
+			return string(o.UID) == rule.GetAnnotations()[v1alpha1.SuccessorAnnotation]
+		})
+		if id, managed := ruleset.ForeignTaint(rule.Object); managed && !isCopy {
 			out.Add(rule.GetName(), id)
 		}
 	}

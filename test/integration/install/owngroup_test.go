@@ -190,6 +190,18 @@ func besideTheirRules(ctx context.Context, t *testing.T, c *cluster.Cluster, plu
 	g := NewWithT(t)
 	g.SetDefaultEventuallyTimeout(cluster.Limit)
 	const frozen, inForce, group = "False ForeignRule", "True InForce", "readiness.node.x-k8s.io/"
+	copied := ruleOf(t, "rules.nodegate.io/v1alpha1", "copied", "Copied")
+	cluster.Must(t, c.Client.Create(ctx, copied))
+	g.Eventually(taints).Should(ContainElement("readiness.k8s.io/Copied"))
+	itsCopy := ruleOf(t, group+"v1alpha1", "copied", "Copied") // convert --live has not handed it over
+	itsCopy.SetAnnotations(map[string]string{v1alpha1.SuccessorAnnotation: string(copied.GetUID())})
+	cluster.Must(t, c.Client.Create(ctx, itsCopy))
+	cluster.Must(t, c.Client.Delete(ctx, copied))
+	g.Eventually(func() error { return c.Client.Get(ctx, client.ObjectKeyFromObject(copied), copied) }).
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	g.Expect(taints(g)).NotTo(ContainElement("readiness.k8s.io/Copied"), "the copy is not another controller's")
+	cluster.Must(t, c.Client.Delete(ctx, itsCopy))
+
 	rule := ruleOf(t, "rules.nodegate.io/v1alpha1", "shared", "Shared")
 	cluster.Must(t, c.Client.Create(ctx, rule))
 	all := []string{"readiness.k8s.io/Theirs", "readiness.k8s.io/Ours", "readiness.k8s.io/Shared"}
