@@ -37,7 +37,8 @@ const establishLimit = time.Minute
 
 // newApplyCRDCommand returns the command that the chart runs before an upgrade, because Helm never upgrades a CRD.
 func newApplyCRDCommand() *cobra.Command {
-	return &cobra.Command{
+	check := false
+	cmd := &cobra.Command{
 		Use:   "apply-crd",
 		Short: "Create the CRDs, or update them to this version",
 		Long: `Create the CRDs NodeReadinessRule and AdmissionRules, or replace their specs with those of this version, and
@@ -68,6 +69,10 @@ while a Node Readiness Controller renews its lease, or if an add-on manager mana
 			if err != nil {
 				return fmt.Errorf("connecting to the cluster: %w", err)
 			}
+			if check {
+				_, err := apigroup.Check(cmd.Context(), c)
+				return err
+			}
 			if err := apigroup.CheckCRD(cmd.Context(), c, server.Now); err != nil {
 				return err
 			}
@@ -83,6 +88,9 @@ while a Node Readiness Controller renews its lease, or if an add-on manager mana
 			return seedAdmissionRules(cmd.Context(), c, cmd.OutOrStdout())
 		},
 	}
+	cmd.Flags().BoolVar(&check, "check-group", false, "Change nothing, and fail if Nodegate serves another API group in this "+
+		"cluster. The chart runs this before a rollback.")
+	return cmd
 }
 
 func applyCRD(ctx context.Context, crds apiextensions.CustomResourceDefinitionInterface,

@@ -261,7 +261,7 @@ func refuses(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomRes
 	edited, err = crds.Update(t.Context(), edited, metav1.UpdateOptions{})
 	cluster.Must(t, err)
 	for _, args := range [][]string{
-		{"apply-crd"}, {"delete-rules", "--all", "--timeout=5s"},
+		{"apply-crd"}, {"apply-crd", "--check-group"}, {"delete-rules", "--all", "--timeout=5s"},
 		{"--leader-elect=false", "--health-probe-bind-address=127.0.0.1:0", "--metrics-bind-address=0"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -288,5 +288,15 @@ func refuses(t *testing.T, server *cluster.Cluster, crds apiextensions.CustomRes
 	}
 	if len(rules.Items) == 0 {
 		t.Error("the rules of the other group are gone")
+	}
+
+	served := v1alpha1.Served().Name
+	t.Cleanup(func() { cluster.Must(t, v1alpha1.Serve(served)) })
+	cmd := newCommand(&options{})
+	cmd.SetArgs([]string{"apply-crd", "--check-group", "--api-group=rules.nodegate.io",
+		"--kubeconfig=" + server.Kubeconfig()})
+	cluster.Must(t, cmd.ExecuteContext(t.Context()))
+	if _, err := crds.Get(t.Context(), crd.Name(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a check has written the CRD: %v", err)
 	}
 }

@@ -39,6 +39,7 @@ func TestRealNodes(t *testing.T) {
 		{"a node waits for its network", waitsForNetwork},
 		{"endpoints stay when all kubelets are silent", keepsEndpoints},
 		{"uninstalled, nothing is left", uninstall},
+		{"the API group changes, and changes back", changesGroup},
 		{"a cluster of the Node Readiness Controller is taken over", takesOver},
 		{"uninstalled in the wrong order, it gets clean anyway", uninstallsInAnyOrder},
 		{"the quickstart works as written", quickstart},

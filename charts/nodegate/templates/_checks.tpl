@@ -81,6 +81,11 @@
 {{- fail "nodeAdmission.engine: webhook needs webhooks.enabled=true" }}
 {{- end }}
 {{- end }}
+{{- range .Values.extraArgs }}
+{{- if regexMatch "^--api-group(=|$)" . }}
+{{- fail (printf "extraArgs: remove %s, and set apiGroup, which also gives the operator its permissions" .) }}
+{{- end }}
+{{- end }}
 {{- $taken := dict }}
 {{- range $name := list "port" "agentCheckPort" "metricsPort" "probePort" }}
 {{- $port := get $.Values.agent $name | toString }}

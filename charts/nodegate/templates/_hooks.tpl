@@ -4,6 +4,7 @@ is gone when that is done. Of a job that fails Helm shows the log, and the job s
   root: $              name: after the release's, also the component
   hook: pre-upgrade    rules: of its ClusterRole
   args: of manager     deadline: in seconds, less than the five minutes that Helm waits
+  retries: 3 by default
 */}}
 {{- define "nodegate.hookJob" -}}
 {{- $ := .root }}
@@ -62,7 +63,7 @@ metadata:
   namespace: {{ include "nodegate.namespace" $ }}
   {{- include "nodegate.hookMetadata" (list $ .hook "-1") | nindent 2 }}
 spec:
-  backoffLimit: 3
+  backoffLimit: {{ .retries | default 3 }}
   activeDeadlineSeconds: {{ .deadline }}
   template:
     metadata:
