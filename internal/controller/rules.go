@@ -22,12 +22,12 @@ import (
 const (
 	// quietInterval is how long no rule must have changed before all nodes of changed rules are enqueued. Rules of one
 	// file arrive one after another, and most nodes get one patch for all of them.
-	quietInterval = 100 * time.Millisecond
-	// firstNodes is how many nodes of the first change are enqueued at once. They keep the workers busy for an interval;
+	quietInterval = 250 * time.Millisecond
+	// firstNodes is how many nodes of the first change are enqueued at once. They keep the API server busy for an interval;
 	// more of them would be reconciled once more if other rules follow.
 	firstNodes = 100
 	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
-	maxIntervals = 20
+	maxIntervals = 8
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and

@@ -75,7 +75,7 @@ func TestAllNodesAreEnqueuedWhenNoRuleChangesAnyMore(t *testing.T) {
 			if n := queue.Len(); n != 0 {
 				t.Errorf("%d changes: %d nodes are enqueued while rules change", changes, n)
 			}
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond)
 			synctest.Wait()
 			if n := queue.Len(); n != want {
 				t.Errorf("%d changes: %d nodes are enqueued, want %d", changes, n, want)

@@ -37,6 +37,9 @@ const (
 	// conflictDelay is the delay before a node is reconciled again that another client has written. Usually the watch
 	// event comes first.
 	conflictDelay = 100 * time.Millisecond
+	// rulesDelay is the delay before a node is reconciled again if rules changed while it was. When many rules change,
+	// these come within two seconds, and concern the node, too: at once, each of them would cost the node a patch.
+	rulesDelay = 2 * time.Second
 	// maxRecheck is the longest delay of a requeue, so that a jump of the clock delays a deadline by ten minutes at
 	// most.
 	maxRecheck = 10 * time.Minute
@@ -327,18 +330,18 @@ func (r *Reconciler) forget(node string, now time.Time) {
 	r.retries.forget(node, now)
 }
 
-// again requeues the node for its next deadline, or at once if the rules changed during this pass. Otherwise a taint
-// that was just written for a deleted rule would stay: the fleet no longer tracks that rule, and Relevant ignores the
+// again requeues the node for its next deadline, or soon if the rules changed during this pass. Otherwise a taint that
+// was just written for a deleted rule would stay: the fleet no longer tracks that rule, and Relevant ignores the
 // controller's own write. The requeue has the priority of an event.
 func (r *Reconciler) again(p *pass) reconcile.Result {
-	recheck := p.recheck
+	now := r.Clock.Now()
 	if r.Fleet.Rules() != p.set {
-		recheck = p.now
+		p.again(now.Add(rulesDelay))
 	}
-	if recheck.IsZero() {
+	if p.recheck.IsZero() {
 		return reconcile.Result{}
 	}
-	after := min(max(recheck.Sub(r.Clock.Now()), time.Millisecond), maxRecheck)
+	after := min(max(p.recheck.Sub(now), time.Millisecond), maxRecheck)
 	normal := 0
 	return reconcile.Result{RequeueAfter: after, Priority: &normal}
 }
