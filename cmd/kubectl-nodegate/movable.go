@@ -30,8 +30,8 @@ type unfinished struct{ error }
 
 // deleting returns the error that a rule is being deleted. Only the operator of its group can remove its taints.
 func deleting(name string) error {
-	return unfinished{fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or run kubectl "+
-		"nodegate cleanup", name)}
+	return unfinished{fmt.Errorf("rule %q is being deleted: start the operator until it has finished that, or run "+
+		"kubectl nodegate cleanup", name)}
 }
 
 // failure says what has failed. The plugin's roles do not allow the change, so it names the one that does.

@@ -88,8 +88,8 @@ while a Node Readiness Controller renews its lease, or if an add-on manager mana
 			return seedAdmissionRules(cmd.Context(), c, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().BoolVar(&check, "check-group", false, "Change nothing, and fail if Nodegate serves another API group in this "+
-		"cluster. The chart runs this before a rollback.")
+	cmd.Flags().BoolVar(&check, "check-group", false, "Change nothing, and fail if Nodegate serves another API group "+
+		"in this cluster. The chart runs this before a rollback.")
 	return cmd
 }
 

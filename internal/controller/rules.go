@@ -23,8 +23,8 @@ const (
 	// quietInterval is how long no rule must have changed before all nodes of changed rules are enqueued. Rules of one
 	// file arrive one after another, and most nodes get one patch for all of them.
 	quietInterval = 250 * time.Millisecond
-	// firstNodes is how many nodes of the first change are enqueued at once. They keep the API server busy for an interval;
-	// more of them would be reconciled once more if other rules follow.
+	// firstNodes is how many nodes of the first change are enqueued at once. They keep the API server busy for an
+	// interval; more of them would be reconciled once more if other rules follow.
 	firstNodes = 100
 	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
 	maxIntervals = 8

@@ -52,7 +52,8 @@ func (a *Arrivals) at(node, conditionType string, heartbeat, now time.Time) (see
 	return now, ahead
 }
 
-// readyPod is a pod that is ready. The time since when is by the node's clock, that of its creation by the API server's.
+// readyPod is a pod that is ready. It is ready since a time by the node's clock. The API server's clock says when it was
+// created.
 type readyPod struct {
 	namespace, name string
 	since, created  time.Time

@@ -170,7 +170,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// TestAPodThatCountsGoesOnCountingWhenTheFutureHasCome: the node's clock was ahead by an hour when the pod became ready.
+// TestAPodThatCountsGoesOnCountingWhenTheFutureHasCome: the node's clock was an hour ahead when the pod became ready.
 func TestAPodThatCountsGoesOnCountingWhenTheFutureHasCome(t *testing.T) {
 	agent := build.MakeDaemonSet("kube-system", "agent").Tolerate("")
 	agent.Spec.MinReadySeconds = 10

@@ -23,7 +23,8 @@ func init() {
 	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
 `, "spared|limit|windows|taints|status|closed"},
 		{"rates go by the leader's clock", `fleet.New(h, env.ServerTime)`,
-			`fleet.New(h, map[bool]func() time.Time{false: env.ServerTime, true: env.Clock.Now}[MUTANT])`, "rate|room|places|reached"},
+			`fleet.New(h, map[bool]func() time.Time{false: env.ServerTime, true: env.Clock.Now}[MUTANT])`,
+			"rate|room|places|reached"},
 		{"claims lapse by the leader's clock only", `	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since`,
 			`	before := rec.Since.Time.Before(rule.BegunAt) || !MUTANT && rec.Since`, "limit|taints|windows|status"},
 		{"what was seen before the clock was set back is forgotten",
