@@ -188,9 +188,9 @@ func TestFreshness(t *testing.T) {
 			rule: aging("True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
 			want: Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(360)},
 		},
-		"a False that grows stale does not hold since it was False: nothing to look at again": {
+		"a False that grows stale does not hold since it was False, and counts as Unknown then": {
 			rule: aging("True"), node: node().Condition(cni, "False", at(0)), at: 59, observed: unreadySince,
-			want: Verdict{Since: at(0)},
+			want: Verdict{Since: at(0), RecheckAt: at(60)},
 		},
 		"where Unknown is required, a True that grows stale will hold": {
 			rule: aging("Unknown"), node: node().Condition(cni, "True", at(0)), at: 59, observed: unreadySince,

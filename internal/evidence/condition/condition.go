@@ -43,11 +43,12 @@ type Judgement struct {
 	Cause Cause
 	// Since is when Satisfied last changed. Zero means unknown.
 	Since time.Time
-	// ChangesAt is when Satisfied changes even if nothing else does. Zero means never.
+	// ChangesAt is when Satisfied or Status changes even if nothing else does. Zero means never.
 	ChangesAt time.Time
 	// Heartbeat is when the evidence was last reported. Zero means unknown.
 	Heartbeat time.Time
-	// Awaits says that a heartbeat alone would change Satisfied, or ChangesAt in a way that its own time does not tell.
+	// Awaits says that a heartbeat alone would change Satisfied or Status, or ChangesAt in a way that its own time does
+	// not tell.
 	Awaits bool
 	// Revived is a heartbeat: the evidence has been fresh at least since then. Zero means that it was never stale. The
 	// transition time does not tell if a condition is reported again with the same status.
@@ -93,7 +94,7 @@ func JudgeReport(c *v1alpha1.ConditionRequirement, found *corev1.NodeCondition, 
 		if !now.Before(expires) {
 			return j.tooOld(CauseStale, expires, ages)
 		}
-		if ages {
+		if j.Status != v1alpha1.ConditionUnknown {
 			j.ChangesAt = expires
 		}
 	}
@@ -115,7 +116,8 @@ func judgeMissing(c *v1alpha1.ConditionRequirement) Judgement {
 // tooOld returns the judgement of evidence that counts as Unknown since a time. turns says whether that changes
 // Satisfied.
 func (j Judgement) tooOld(cause Cause, since time.Time, turns bool) Judgement {
-	j.Status, j.Cause, j.Awaits = v1alpha1.ConditionUnknown, cause, turns
+	j.Awaits = j.Status != v1alpha1.ConditionUnknown
+	j.Status, j.Cause = v1alpha1.ConditionUnknown, cause
 	if turns {
 		j.Satisfied, j.Since = !j.Satisfied, since
 	}

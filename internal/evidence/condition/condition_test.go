@@ -80,8 +80,12 @@ func TestJudge(t *testing.T) {
 			want: Judgement{Status: "Unknown", Cause: CauseStale, Awaits: true},
 			message: "condition example.com/CNI does not say when it was reported, which must be within 1m0s, must be " +
 				"True"},
+		"wrong, a second before its age is over": {
+			node: build.MakeNode("n").Condition(cni, "False", at(-59)), required: minute,
+			want:    Judgement{Status: "False", Cause: CauseReported, Since: at(-59), Heartbeat: at(-59), ChangesAt: at(1)},
+			message: "condition example.com/CNI is False, must be True"},
 		"stale, and wrong since before": {node: build.MakeNode("n").Condition(cni, "False", at(-90)), required: minute,
-			want: Judgement{Status: "Unknown", Cause: CauseStale, Since: at(-90), Heartbeat: at(-90)},
+			want: Judgement{Status: "Unknown", Cause: CauseStale, Since: at(-90), Heartbeat: at(-90), Awaits: true},
 			message: "condition example.com/CNI is stale: last reported at 2026-01-01T11:58:30Z, at least 1m0s ago, must be " +
 				"True"},
 		"before the node booted": {node: reported(), notBefore: at(-30),
