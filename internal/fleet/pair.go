@@ -158,7 +158,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,
-			changed: uint32(now.Unix()), //nolint:gosec // until 2106
+			changed: uint32(s.server().Unix()), //nolint:gosec // until 2106
 			Node:    e.counts(),
 		}
 		if at := replace.ReadyAt(s.rule, e.Current); at.After(s.readyAt) {

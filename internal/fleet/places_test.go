@@ -274,6 +274,9 @@ func TestLimitsGoByTheServersClock(t *testing.T) {
 	held := next.entry(2, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
 	held.Current.Claimed = true
 	next.records(2, held)
+	if at := next.material().Evaluations[0].LastEvaluationTime.Time; !at.Equal(next.server) {
+		t.Errorf("the status says of the node: since %s, want %s", at, next.server)
+	}
 	next.Forget(next.nodes[2].Name, now)
 	next.server = next.server.Add(time.Minute)
 	next.FreePlaces(r.UID, now)
