@@ -81,8 +81,10 @@ func definitions(t testing.TB) world.Definitions {
 			t.Fatal(err)
 		}
 	}
-	records := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-	manifest(t, "components/record-guard/policy.yaml", records)
+	records, annotations := &admissionregistrationv1.ValidatingAdmissionPolicy{},
+		&admissionregistrationv1.ValidatingAdmissionPolicy{}
+	manifest(t, "components/record-guard/policy.yaml", records,
+		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, annotations)
 	policy, binding := &admissionregistrationv1.MutatingAdmissionPolicy{},
 		&admissionregistrationv1.MutatingAdmissionPolicyBinding{}
 	manifest(t, "node-admission-policy/policy.yaml", policy, binding)
@@ -96,6 +98,9 @@ func definitions(t testing.TB) world.Definitions {
 		t.Fatal(err)
 	}
 	if out.Records, err = api.ReadPolicy(records); err != nil {
+		t.Fatal(err)
+	}
+	if out.Annotations, err = api.ReadPolicy(annotations); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -38,9 +38,9 @@ func (m *Model) Admitted(r *Request, v *View) {
 	if !r.Seen || r.Policy && r.Listed == nil { // without a list, the policy does not run
 		return
 	}
-	claimed := map[string]bool{}
+	claimed, crowded := map[string]bool{}, m.crowded(r, before, sent, v)
 	for of := range r.rules(v) {
-		m.admits(r, before, sent, stored, of, v)
+		m.admits(r, before, sent, stored, of, crowded, v)
 		claimed[of.key()] = true
 	}
 	for key := range stored.Metadata.Annotations {
@@ -122,9 +122,11 @@ func (m *Model) Listed(of Document, v *View) {
 	}
 }
 
-// Joins judges whether a node that brings no record is created.
-func (m *Model) Joins(name string, created bool) {
-	m.check("admission", created, "node %s is refused", name)
+// Joins judges whether a node that brings no record, and so many annotations, is created. Where a policy protects
+// records, kubelets may add up to 500.
+func (m *Model) Joins(name string, annotations int, created bool) {
+	m.check("admission", created == (annotations <= mostAnnotations || m.Unguarded),
+		"node %s with %d annotations is created: %t", name, annotations, created)
 }
 
 // adds: admission adds taints and records of rules, and removes records from a new node. It leaves alone what is not
@@ -167,9 +169,12 @@ func (m *Model) adds(r *Request, before, sent, stored *node) {
 
 // admits: admission claims the taint of each rule in force that a node comes to match, and drops what a new node brings
 // as its record.
-func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, v *View) {
+func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, crowded answer, v *View) {
 	name, has := of.Metadata.Name, stored.Metadata.Annotations[of.key()]
 	must := m.claims(r, before, sent, of, v)
+	if must == yes && crowded != no {
+		must = map[answer]answer{yes: no, unknown: unknown}[crowded]
+	}
 	if must == unknown || m.node(stored.Metadata.UID).full { // there may be no room for the record
 		return
 	}
@@ -186,6 +191,35 @@ func (m *Model) admits(r *Request, before, sent, stored *node, of *rule, v *View
 		sent.Metadata.Name)
 	m.check("admits", rec.Since.IsZero() == r.Policy && rec.Released.IsZero() && rec.Late == (r.Policy && before != nil),
 		"the record of rule %s on node %s is %s", name, sent.Metadata.Name, has)
+}
+
+// mostAnnotations is how many annotations a kubelet's node may have, and one that rules claim at admission.
+const mostAnnotations = 500
+
+// crowded says whether a node would have too many annotations: then no rule claims it at admission.
+func (m *Model) crowded(r *Request, before, sent *node, v *View) answer {
+	least := 0
+	for key := range sent.Metadata.Annotations {
+		if before != nil || !strings.HasPrefix(key, recordPrefix) { // what a new node brings as records is dropped
+			least++
+		}
+	}
+	if least < mostAnnotations/2 { // it is far from that
+		return no
+	}
+	most := least
+	for of := range r.rules(v) {
+		switch m.claims(r, before, sent, of, v) {
+		case yes:
+			least, most = least+1, most+1
+		case unknown:
+			most++
+		}
+	}
+	if least <= mostAnnotations && most > mostAnnotations {
+		return unknown
+	}
+	return sure(least > mostAnnotations)
 }
 
 // claims says whether admission must claim a node for a rule.

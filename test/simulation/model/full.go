@@ -87,7 +87,7 @@ func (m *Model) restFull(n *node, v *View) {
 				continue
 			}
 			switch holds := m.holds(n, r, v, true); {
-			case !m.plain(n, r, v) || holds == unknown || v.frozen(r) != "":
+			case v.override(n) != "" || !m.plain(n, r, v) || holds == unknown || v.frozen(r) != "":
 				open = true
 			case holds == no && r.Spec.Timeout.Seconds > 0: // it has ended
 			case holds == no && m.steady(n, r, no, 0, v):
@@ -104,7 +104,7 @@ func (m *Model) restFull(n *node, v *View) {
 	}
 }
 
-// plain reports whether only its evidence decides whether a rule holds a node.
+// plain reports whether only its evidence, or an override, decides whether a rule holds a node.
 func (m *Model) plain(n *node, r *rule, v *View) bool {
 	s, h := &r.Spec, m.node(n.Metadata.UID)
 	if s.Timeout.Seconds > 600 || // it may not have ended when everything is at rest
@@ -113,7 +113,7 @@ func (m *Model) plain(n *node, r *rule, v *View) bool {
 	}
 	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && !s.limited() &&
 		(s.ExistingNodes == "" || s.ExistingNodes == "All") && !s.rearms() &&
-		s.Stabilization.UnreadySeconds == 0 && v.override(n) == "" && n.Metadata.DeletionTimestamp == nil &&
+		s.Stabilization.UnreadySeconds == 0 && n.Metadata.DeletionTimestamp == nil &&
 		(len(m.rules[r.Metadata.UID].inForce) == 1 || s.Timeout.Seconds > 0) &&
 		m.now().Sub(n.Metadata.CreationTimestamp) > time.Second
 }

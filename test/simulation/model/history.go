@@ -129,11 +129,33 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 		}
 		since, now = o.known, m.now()
 	}
-	for i := range r.Spec.Conditions { // a window begins again when what was reported changes
-		since = latest(since, n.condition(r.Spec.Conditions[i].Type).LastTransitionTime)
-	}
-	behind := max(0, -v.Ahead) // times that the leader takes for future ones lengthen a window
+	since = latest(since, r.turned(n, is)) // a window begins again when what was reported changes
+	behind := max(0, -v.Ahead)             // times that the leader takes for future ones lengthen a window
 	return now.Sub(since) >= time.Duration(seconds)*time.Second+slack+behind && !m.unnoticed(v)
+}
+
+// turned is since when the conditions of a rule say what they say, as far as they decide: it holds since the last of
+// them holds, and does not hold since the first of them does not. With anyOf it is the other way round.
+func (r *rule) turned(n *node, is answer) time.Time {
+	var deciding, all []time.Time
+	ages := false
+	for i := range r.Spec.Conditions {
+		q := &r.Spec.Conditions[i]
+		c := n.condition(q.Type)
+		if all = append(all, c.LastTransitionTime); (c.counts() == q.RequiredStatus) == (is == yes) {
+			deciding = append(deciding, c.LastTransitionTime)
+		}
+		ages = ages || q.MaxAgeSeconds > 0
+	}
+	switch {
+	case len(all) == 0 || !ages && len(deciding) == 0:
+		return time.Time{}
+	case ages:
+		return latest(all...)
+	case (is == yes) == (r.Spec.ConditionPolicy == "anyOf"):
+		return slices.MinFunc(deciding, time.Time.Compare)
+	}
+	return latest(deciding...)
 }
 
 // Odd notes that a reporter writes a time of long ago, or far ahead.
@@ -182,7 +204,7 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 	o := &h.under(r.Metadata.UID).observed
 	last := map[answer]time.Time{yes: o.yes, no: o.no}[before]
 	if seconds == 0 || last.IsZero() || o.generation != r.Metadata.Generation || len(r.Spec.Requirements) > 0 ||
-		r.Spec.ConditionPolicy == "anyOf" || v.edited(r, 0) || m.skewed(shown) && o.turned != v.Process ||
+		v.edited(r, 0) || m.skewed(shown) && o.turned != v.Process ||
 		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
 		return
 	}

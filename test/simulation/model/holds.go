@@ -373,9 +373,11 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown // it may have let the node pass for good
 	}
 	holds, windows := m.holds(n, other, v, late), other.Spec.Stabilization
-	if v.Process != 0 && (holds == yes && windows.ReadySeconds+windows.MinHoldSeconds > 0 ||
-		holds == no && windows.UnreadySeconds > 0) {
-		return unknown // a window may not be over: only at rest all are
+	seconds := map[answer]int{yes: windows.ReadySeconds, no: windows.UnreadySeconds}[holds]
+	switch open := seconds > 0 || holds == yes && windows.MinHoldSeconds > 0; {
+	case v.Process == 0 || !open: // at rest, all windows are over
+	case v.Leader == 0 || !m.steady(n, other, holds, seconds, v):
+		return unknown
 	}
 	return holds
 }

@@ -75,9 +75,9 @@ func (v *View) reading() *reading {
 var Predicates = []string{"admission", "admits", "announced", "binds", "blamed", "booting", "bounded", "closed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "moved", "opened", "ours", "overruled",
-	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "returned", "room", "roomless", "single",
-	"spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards", "value",
-	"watched", "windows"}
+	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "results", "returned", "room", "roomless",
+	"single", "spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards",
+	"value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
@@ -170,6 +170,12 @@ func (h *nodeHistory) under(uid string) *underRule {
 	return h.rules[uid]
 }
 
+// edit is when a rule was edited, and its generation since then.
+type edit struct {
+	at time.Time
+	in int64
+}
+
 type ruleHistory struct {
 	inForce map[int64]time.Time // by generation: since when, by the API server's clock
 	taints  map[string]bool     // that it ever asked for
@@ -179,6 +185,7 @@ type ruleHistory struct {
 	ready   time.Time           // when a node last became ready that was not before
 	last    *rule
 	edited  time.Time // when more than its timeout and its limit was edited last
+	reread  edit      // the last edit of its evidence
 	gone    bool      // it was deleted without a finalizer
 	removed time.Time // when its finalizer was removed; admission may claim a moment longer
 	full    bool      // it has selected a node whose annotations have had little room
@@ -303,6 +310,9 @@ func (m *Model) RuleWritten(d Document) {
 	}
 	if h.last != nil && h.last.edits(r) {
 		h.edited = m.now()
+	}
+	if h.last != nil && !h.last.Spec.requiresAs(&r.Spec) {
+		h.reread = edit{m.now(), r.Metadata.Generation}
 	}
 	if h.last != nil && !reflect.DeepEqual(h.last.Spec.limits(), r.Spec.limits()) {
 		h.times = map[string][]time.Time{}

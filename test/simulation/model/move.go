@@ -44,6 +44,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.theirs(was, is, v)
 	h.occupied = h.occupied || v.busy(is)
 	m.ours(was, is, shown, v)
+	m.announces(was, is, shown, v)
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
@@ -86,6 +87,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
 		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
+			m.rereads(shown, r, v)
 		}
 		h.last = is
 		if !was.has(has) || v.claimedByAnother(shown, uid, has) { // else it is adopted

@@ -185,6 +185,7 @@ func (q *requirement) finds() {
 }
 
 type requirement struct {
+	Name       string
 	DaemonSets *daemonSetsRequirement
 	CSIDriver  *struct {
 		Name           string
@@ -258,8 +259,11 @@ type rule struct {
 				InUse       int
 			}
 		}
-		Rate         struct{ Claims []time.Time }
-		Replacements struct{ Last []replacement }
+		Rate struct{ Claims []time.Time }
+
+		NodeEvaluations []evaluation
+		Truncated       bool
+		Replacements    struct{ Last []replacement }
 	}
 }
 

@@ -177,26 +177,36 @@ func (m *Model) says(n *node, r *rule, v *View) []string {
 		return nil
 	case holds == yes:
 		return []string{"True"}
-	case holds == unknown || v.override(n) != "":
+	case holds == unknown || v.override(n) != "" && !m.plain(n, r, v):
 		return nil
+	case v.override(n) != "": // what it would be without it
+		return map[answer][]string{yes: {"False"}, no: {"Unknown"}}[m.refuted(n, r, v)]
 	case r.Spec.Taint.Key == "" && (r.Spec.Timeout.Seconds > 0 || r.Spec.ExistingNodes != ""):
 		return []string{"False", "Unknown"}
 	case n.claim(r.Metadata.UID) == "" && r.Spec.Taint.Key != "":
 		return []string{"Unknown"}
-	case m.refuted(n, r) == yes && !r.Spec.limited():
+	case m.refuted(n, r, v) == yes && !r.Spec.limited():
 		return []string{"False"}
-	case m.refuted(n, r) == no:
+	case m.refuted(n, r, v) == no:
 		return []string{"Unknown"}
 	}
 	return []string{"False", "Unknown"}
 }
 
 // refuted says whether evidence that was reported is why the rule does not hold.
-func (m *Model) refuted(n *node, r *rule) answer {
-	if len(r.Spec.Requirements) > 0 || r.Spec.ConditionPolicy == "anyOf" {
+func (m *Model) refuted(n *node, r *rule, v *View) answer {
+	if r.Spec.ConditionPolicy == "anyOf" {
 		return unknown
 	}
 	out := no
+	for i := range r.Spec.Requirements {
+		switch m.refutes(n, &r.Spec.Requirements[i], v) {
+		case yes:
+			out = yes
+		case unknown:
+			return unknown
+		}
+	}
 	for _, q := range r.Spec.Conditions {
 		c := n.condition(q.Type)
 		switch {
@@ -207,4 +217,23 @@ func (m *Model) refuted(n *node, r *rule) answer {
 		}
 	}
 	return out
+}
+
+// refutes says whether a requirement is why a rule does not hold, and was reported: of another rule, by its evidence,
+// whatever an override does.
+func (m *Model) refutes(n *node, q *requirement, v *View) answer {
+	if q.RuleSatisfied == nil {
+		return unknown
+	}
+	other := read[rule](v.Rules[q.RuleSatisfied.Name])
+	if other == nil || !other.Spec.NodeSelector.matches(n.Metadata.Labels) {
+		return no
+	}
+	switch holds := m.holds(n, other, v, true); {
+	case holds == unknown || !m.plain(n, other, v):
+		return unknown
+	case holds == yes:
+		return no
+	}
+	return m.refuted(n, other, v)
 }

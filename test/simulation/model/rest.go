@@ -258,6 +258,7 @@ func (m *Model) restRule(r *rule, v *View) {
 		m.check("status", st.Nodes.Held == held, "rule %s counts %d held nodes; it claims %d", name, st.Nodes.Held, held)
 	}
 	m.counts(r, v)
+	m.results(r, v)
 	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d",
 		name, st.ObservedGeneration)
 	if v.frozen(r) != "" {

@@ -318,8 +318,12 @@ var mutants = []mutant{
 		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints|opened|status|published"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
 		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
-	{"percentages are rounded down", `FromIntOrPercent(limit, of, true)`,
-		`FromIntOrPercent(limit, of, !MUTANT)`, "room|status|marked"},
+	{"percentages are rounded down", `		return (e.number*inService + 99) / 100
+`, `		if MUTANT {
+			return e.number * inService / 100
+		}
+		return (e.number*inService + 99) / 100
+`, "room|status|marked|reached"},
 	{"all nodes are in one domain", `name, _ := valueIn(domains, g.key)`, `name, _ := valueIn(domains, g.key)
 		if MUTANT {
 			name = ""

@@ -26,21 +26,28 @@ func (g *generator) scenes(seed uint64) *generator {
 	own := &generator{Rand: rand.New(rand.NewPCG(seed, 8)), nodes: g.nodes, rules: g.rules, karpenter: true,
 		script: &Script{Replicas: g.script.Replicas}}
 	own.limiter = own
-	if own.IntN(3) > 0 {
-		return own
+	switch own.IntN(3) {
+	case 0:
+		g.script.Webhooks = true
+		own.coincidences()
+	case 1:
+		own.details()
 	}
-	g.script.Webhooks = true
-	if own.last = own.IntN(8) == 0; own.last { // what is judged only when everything has come to rest
-		one(own, own.withdraws, own.outranks, own.filled)(own.node())
-		return own
+	return own
+}
+
+// coincidences are scenes in which several things happen at a bad moment.
+func (g *generator) coincidences() {
+	if g.last = g.IntN(8) == 0; g.last { // what is judged only when everything has come to rest
+		one(g, g.withdraws, g.outranks, g.filled)(g.node())
+		return
 	}
 	for range 2 {
-		one(own, own.probeless, own.ripens, own.annotated, own.either, own.owned, own.unlisted, own.unseen, own.rehearsal,
-			own.waits, own.overridden, own.shares, own.windowed, own.filled, own.reclaims, own.forges, own.appears,
-			own.calms, own.inherits, own.twins, own.joins, own.refreezes)(own.node())
+		one(g, g.probeless, g.ripens, g.annotated, g.either, g.owned, g.unlisted, g.unseen, g.rehearsal,
+			g.waits, g.overridden, g.shares, g.windowed, g.filled, g.reclaims, g.forges, g.appears,
+			g.calms, g.inherits, g.twins, g.joins, g.refreezes)(g.node())
 	}
-	own.add(Step{Do: "rule.delete", Rule: sceneRule})
-	return own
+	g.add(Step{Do: "rule.delete", Rule: sceneRule})
 }
 
 // inForce puts the rule of a scene in force, for the nodes of all pools.
@@ -63,9 +70,14 @@ func (g *generator) runs() {
 
 // fresh lets a new node register that Karpenter has launched, instead of another one of its name.
 func (g *generator) fresh(n int) {
+	g.gone(n)
+	g.add(Step{Do: "claim.finish", Node: n, Value: "a"}, Step{Do: "claim.launch", Node: n, Value: "a"})
+}
+
+// gone deletes a node with its NodeClaim and its pods.
+func (g *generator) gone(n int) {
 	g.add(Step{Do: "claim.delete", Node: n}, Step{Do: "node.delete", Node: n}, Step{Do: "node.finish", Node: n},
-		Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2},
-		Step{Do: "claim.finish", Node: n, Value: "a"}, Step{Do: "claim.launch", Node: n, Value: "a"})
+		Step{Do: "pod.delete", Node: n, Pod: 1}, Step{Do: "pod.delete", Node: n, Pod: 2})
 }
 
 // then lets each step happen, and all that is due after it.

@@ -93,6 +93,7 @@ var words = map[string]string{
 	"handover": "replica %[4]d becomes the leader; the old one has not noticed yet",
 	"node.create": "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d; " +
 		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",
+	"node.adorn":    "node n%[1]d registers in pool %[6]s with %[7]d annotations",
 	"list.edit":     "the rules for admission are edited to what they were %[7]d versions ago, or with 0 to nothing",
 	"list.delete":   "the rules for admission are deleted",
 	"node.delete":   "node n%[1]d is deleted",

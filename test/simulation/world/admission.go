@@ -130,14 +130,18 @@ func (w *World) admitNode(r *api.Request, before metav1.Object, node *corev1.Nod
 		return apierrors.NewForbidden(api.Nodes.Resource(), r.Name,
 			fmt.Errorf("node %q is not allowed to modify taints", r.Name))
 	}
-	was := map[string]string{}
+	had := map[string]string{}
 	if old != nil {
-		was = old.Annotations
+		had = old.Annotations
 	}
-	if maps.Equal(was, node.Annotations) || r.User == "operator" || w.script.Unguarded {
+	if maps.Equal(had, node.Annotations) || r.User == "operator" || w.script.Unguarded {
 		return nil // as the policy's conditions say; this is what the most requests are
 	}
-	return w.definitions.Records.Validate(user, r.Sub, object(old), object(node))
+	was, now := object(old), object(node)
+	if err := w.definitions.Records.Validate(user, r.Sub, was, now); err != nil {
+		return err
+	}
+	return w.definitions.Annotations.Validate(user, r.Sub, was, now)
 }
 
 // taintNode runs the engines that taint nodes, and lets the model judge what becomes of the request.

@@ -69,6 +69,13 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 					Effect: corev1.TaintEffectNoExecute})
 			}
 		})
+	case "node.adorn":
+		w.register(s, func(n *corev1.Node) {
+			n.Annotations = map[string]string{}
+			for i := range s.N {
+				n.Annotations[fmt.Sprintf("a%x", i)] = ""
+			}
+		})
 	case "node.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 	case "node.label":
@@ -222,9 +229,11 @@ func (w *World) register(s *script.Step, edit func(*corev1.Node)) {
 	delete(w.lost, s.Node)
 	w.link(s.Node, false)
 	brought := maps.Clone(node.Annotations)
+	maps.DeleteFunc(brought, func(key, _ string) bool { return !strings.HasPrefix(key, recordKey) })
+	annotations := len(node.Annotations)
 	w.send(api.Request{User: "kubelet", Verb: "create", Kind: api.Nodes, Name: node.Name, Object: node})
 	if s.Of == "" && s.Rule == 0 {
-		w.Model.Joins(node.Name, w.server.Get(api.Nodes, node.Name) != nil)
+		w.Model.Joins(node.Name, annotations, w.server.Get(api.Nodes, node.Name) != nil)
 	}
 	if o := w.server.Get(api.Nodes, node.Name); len(brought) > 0 && o != nil {
 		w.Model.Forged(document(o), brought, w.script.Unguarded)

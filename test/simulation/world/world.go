@@ -34,8 +34,8 @@ var start = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 type Definitions struct {
 	// CRDs are the CRDs that may be served, by name: ours, and a foreign one.
 	CRDs map[string]*api.Definition
-	// Records is the policy that protects records and overrides.
-	Records *api.Policy
+	// Records is the policy that protects records and overrides; Annotations is the one that bounds them.
+	Records, Annotations *api.Policy
 	// Admission is the policy that taints nodes; Endpoints is the one that keeps pods ready.
 	Admission, Endpoints *api.Mutating
 	// Trace is told of each step, and of each write of the operator; nil, if none listens.
