@@ -453,9 +453,8 @@ var mutants = []mutant{
 	if MUTANT {
 		j.Status = v1alpha1.ConditionFalse
 	}`, verdict},
-	{"podAdmission refuses pods under all rules", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny &&
-			rule.Taint != nil`, `(MUTANT || rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny) &&
-			rule.Taint != nil`, "binds"},
+	{"podAdmission refuses pods under all rules", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny && nodeview`,
+		`(MUTANT || rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny) && nodeview`, "binds"},
 	{"any value of readyAnnotation counts", `value == p.ReadyAnnotation.Value`,
 		`(MUTANT || value == p.ReadyAnnotation.Value)`, verdict},
 	{"pods of any DaemonSet count", `owner.Name == p.OwnerDaemonSet`,
