@@ -104,6 +104,30 @@ func TestChartInstall(t *testing.T) {
 	cluster.Must(t, err)
 }
 
+// TestChartWithoutHelm runs the commands of docs/install.md that apply the rendered chart, the last one twice, as for an
+// upgrade.
+func TestChartWithoutHelm(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
+	cluster.Must(t, err)
+	block := regexp.MustCompile("(?ms)^```sh\n(kubectl create namespace [^\n]*\n)(helm template .*?)^```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("the page has no such commands")
+	}
+	_, err = tool(t.Context(), "helm", "version") // looks it up
+	cluster.Must(t, err)
+	empty := cluster.ForTest(t, cluster.Options{})
+	script := fmt.Sprintf("set -eo pipefail\nexport KUBECONFIG=%s PATH=%s:$PATH\nhelm() { \"$0\" \"$@\"; }\n%s%s%[4]s",
+		empty.Kubeconfig(), empty.Assets(), block[1], block[2])
+	out, err := execute(t.Context(), "bash", "-c", script, executables["helm"])
+	cluster.Must(t, err)
+	for _, again := range []string{"deployment.apps/nodegate-manager unchanged",
+		"customresourcedefinition.apiextensions.k8s.io/nodereadinessrules.readiness.node.x-k8s.io unchanged"} {
+		if !bytes.Contains(out, []byte(again)) {
+			t.Errorf("the commands do not print %q:\n%s", again, out)
+		}
+	}
+}
+
 // allValues are values that differ from the defaults and add something to an object.
 const allValues = `
 fullnameOverride: gate
