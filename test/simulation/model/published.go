@@ -220,7 +220,7 @@ func (m *Model) refuted(n *node, r *rule, v *View) answer {
 }
 
 // refutes says whether a requirement is why a rule does not hold, and was reported: of another rule, by its evidence,
-// whatever an override does.
+// also under an override.
 func (m *Model) refutes(n *node, q *requirement, v *View) answer {
 	if q.RuleSatisfied == nil {
 		return unknown
