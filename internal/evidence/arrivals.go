@@ -52,8 +52,7 @@ func (a *Arrivals) at(node, conditionType string, heartbeat, now time.Time) (see
 	return now, ahead
 }
 
-// readyPod is a pod that is ready. It is ready since a time by the node's clock. The API server's clock says when it was
-// created.
+// readyPod is a pod that is ready, since a time by the node's clock. The API server's clock says when it was created.
 type readyPod struct {
 	namespace, name string
 	since, created  time.Time

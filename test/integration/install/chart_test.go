@@ -104,12 +104,13 @@ func TestChartInstall(t *testing.T) {
 	cluster.Must(t, err)
 }
 
-// TestChartWithoutHelm runs the commands of docs/install.md that apply the rendered chart, the last one twice, as for an
-// upgrade.
+// TestChartWithoutHelm runs the commands of docs/install.md that apply the rendered chart, the last one twice, as an
+// upgrade does.
 func TestChartWithoutHelm(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
 	cluster.Must(t, err)
-	block := regexp.MustCompile("(?ms)^```sh\n(kubectl create namespace [^\n]*\n)(helm template .*?)^```").FindSubmatch(page)
+	commands := regexp.MustCompile("(?ms)^```sh\n(kubectl create namespace [^\n]*\n)(helm template .*?)^```")
+	block := commands.FindSubmatch(page)
 	if block == nil {
 		t.Fatal("the page has no such commands")
 	}

@@ -166,7 +166,7 @@ func (m *Model) publishedBy(n *node, c *condition, t string, by []*rule, v *View
 }
 
 // says is what the condition that an enforced rule publishes may say; nil, where that is left open.
-func (m *Model) says(n *node, r *rule, v *View) []string {
+func (m *Model) says(n *node, r *rule, v *View) []string { //nolint:gocyclo // one case after the other
 	booted := r.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()
 	switch holds := m.holds(n, r, v, true); {
 	case booted, holds == yes && !m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):

@@ -47,35 +47,42 @@ func (w *World) change(n int, user, sub string, edit func(*corev1.Node)) {
 	}
 }
 
-func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each step
-	switch s.Do {
-	case "node.create":
-		w.register(s, func(n *corev1.Node) {
-			if s.Of != "" { // a forged record claims a foreign taint that the node does not have
-				n.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
-			}
-			if rule := w.server.Get(api.Rules, ruleName(s.Rule)); rule != nil { // a forged record says that it is in service
-				n.Annotations = map[string]string{recordKey + string(rule.Meta.GetUID()): `{"released":"2026-01-01T00:00:00Z"}`}
-			}
-			switch s.Pod {
-			case 1:
-				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/t1", Value: "brought",
-					Effect: corev1.TaintEffectNoSchedule})
-			case 2:
-				n.Labels[skipLabel] = ""
-			}
-			if s.N > 0 { // now it has the taint
-				n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/foreign",
-					Effect: corev1.TaintEffectNoExecute})
-			}
-		})
-	case "node.adorn":
+// join registers a node: one with many annotations, or one with a taint or a forged record.
+func (w *World) join(s *script.Step) {
+	if s.Do == "node.adorn" {
 		w.register(s, func(n *corev1.Node) {
 			n.Annotations = map[string]string{}
 			for i := range s.N {
 				n.Annotations[fmt.Sprintf("a%x", i)] = ""
 			}
 		})
+		return
+	}
+	w.register(s, func(n *corev1.Node) {
+		if s.Of != "" { // a forged record claims a foreign taint that the node does not have
+			n.Annotations = map[string]string{recordKey + s.Of: `{"rule":"gone","taint":"example.com/foreign=:NoExecute"}`}
+		}
+		if rule := w.server.Get(api.Rules, ruleName(s.Rule)); rule != nil { // a forged record says that it is in service
+			n.Annotations = map[string]string{recordKey + string(rule.Meta.GetUID()): `{"released":"2026-01-01T00:00:00Z"}`}
+		}
+		switch s.Pod {
+		case 1:
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/t1", Value: "brought",
+				Effect: corev1.TaintEffectNoSchedule})
+		case 2:
+			n.Labels[skipLabel] = ""
+		}
+		if s.N > 0 { // now it has the taint
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/foreign",
+				Effect: corev1.TaintEffectNoExecute})
+		}
+	})
+}
+
+func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each step
+	switch s.Do {
+	case "node.create", "node.adorn":
+		w.join(s)
 	case "node.delete":
 		w.send(api.Request{User: "admin", Verb: "delete", Kind: api.Nodes, Name: nodeName(s.Node)})
 	case "node.label":
