@@ -127,7 +127,7 @@ func (l *RuleStatusList) Text(style Style) string {
 			p.item(yellow, 0, r.Rule+":",
 				fmt.Sprintf("paused %s ago; to resume it: kubectl nodegate resume %s", p.ago(r.Paused.Time), r.Rule))
 		case r.BudgetExhausted:
-			p.item(yellow, 0, r.Rule+":", "its limit keeps nodes that are not ready from being held or published as False")
+			p.item(yellow, 0, r.Rule+":", "its limit is reached: other nodes that are not ready stay as they are")
 		}
 	}
 	p.blank()
