@@ -200,8 +200,8 @@ func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet,
 	switch {
 	case served && !d.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown // it may be later than the release
-	case served && replaced && v.Process != 0 && disrupted:
-		return unknown // it may be replaced, and counts meanwhile
+	case served && replaced && (v.Process != 0 || m.wrong()) && disrupted:
+		return unknown // it may be replaced, and counts meanwhile; by a clock that is behind, for long
 	case m.rebooted(n, r) == yes && v.Process != 0:
 		return unknown
 	}

@@ -372,7 +372,9 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 // rearmedBy reports whether a rule has re-armed the node that sets the same completion annotation, and may remove it.
 func (m *Model) rearmedBy(n *node, key string, v *View) bool {
 	for r := range v.rules() {
-		if r.Spec.CompletionAnnotation == key && m.rebooted(n, r) == yes {
+		boot := n.record(r.Metadata.UID).BootID
+		other := boot != "" && boot != n.Status.NodeInfo.BootID // an administrator may have written it
+		if r.Spec.CompletionAnnotation == key && (m.rebooted(n, r) == yes || r.Spec.rearms() && other) {
 			return true
 		}
 	}
