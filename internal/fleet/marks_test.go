@@ -79,7 +79,7 @@ func TestTheStatusOfARuleIsToldOfAMarkThatWaits(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		m.asks("each time", "1-")
 		e := m.entry(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
-		e.Published, e.Unmarked = corev1.ConditionUnknown, waits
+		e.Published, e.Unmarked, e.MarkLimited = corev1.ConditionUnknown, waits, waits
 		m.Rule(m.rule.UID)
 		m.take()
 		m.records(1, e)
