@@ -4,76 +4,165 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
-	"reflect"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// nodeFields are the fields of a node's metadata, spec and status, by their paths in JSON.
-var nodeFields = func() map[string][]int {
-	out := map[string][]int{}
-	for _, of := range jsonFields(reflect.TypeFor[corev1.Node]()) {
-		if of.of.Kind() != reflect.Struct {
-			continue
-		}
-		for _, f := range jsonFields(of.of) {
-			out["/"+of.name+"/"+f.name] = append(of.index[:1:1], f.index...)
-		}
-	}
-	return out
-}()
-
-// named are the fields of a node that a patch names; nil if it names more.
-func named(patch jsonpatch.Patch) [][]int {
-	var out [][]int
-	for _, op := range patch {
-		path, err := op.Path()
-		parts := strings.SplitN(path, "/", 4)
-		if kind := op.Kind(); err != nil || len(parts) < 3 || kind == "move" || kind == "copy" {
-			return nil
-		}
-		index, ok := nodeFields[strings.Join(parts[:3], "/")]
-		if !ok {
-			return nil
-		}
-		out = append(out, index)
-	}
-	return out
+// operation is one operation of a JSON Patch.
+type operation struct {
+	Op, Path string
+	Value    json.RawMessage
 }
 
-// patchNode applies a patch to some fields of a node. Only these are written as JSON for that. Without success it
-// returns nil: then the whole object says why.
-func patchNode(of *Object, patch jsonpatch.Patch) metav1.Object {
+// patchNode applies a JSON Patch that tests or changes the UID, the taints, and the annotations of a node, as the
+// operator does all the time, and writes nothing else as JSON for that. For other patches, and for one that fails, it
+// returns nil: then the whole object says what becomes of it, and why.
+func patchNode(of *Object, patch []byte) metav1.Object {
 	before, ok := of.Meta.(*corev1.Node)
-	fields := named(patch)
-	if !ok || fields == nil {
+	var operations []operation
+	if !ok || json.Unmarshal(patch, &operations) != nil {
 		return nil
 	}
-	part, patched, after := &corev1.Node{}, &corev1.Node{}, &corev1.Node{}
-	set := func(to, from *corev1.Node) {
-		for _, f := range fields {
-			reflect.ValueOf(to).Elem().FieldByIndex(f).Set(reflect.ValueOf(from).Elem().FieldByIndex(f))
-		}
-	}
-	set(part, before)
-	raw, err := json.Marshal(part)
-	if err == nil {
-		raw, err = patch.Apply(raw)
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, patched)
-	}
-	if err != nil {
-		return nil
-	}
+	after := &corev1.Node{}
 	if err := after.Unmarshal(of.encoded()); err != nil { // this rounds times, as JSON does
 		panic(err)
 	}
+	for i := range operations {
+		if !operations[i].applies(after) {
+			return nil
+		}
+	}
 	after.ResourceVersion = before.ResourceVersion
-	set(after, patched)
 	return after
+}
+
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
+// applies carries the operation out, if it is one that can be. What is nil is not in the node's JSON.
+func (o *operation) applies(to *corev1.Node) bool {
+	const annotations = "/metadata/annotations"
+	key, below := strings.CutPrefix(o.Path, annotations+"/")
+	switch {
+	case below && to.Annotations != nil && !strings.Contains(key, "/"):
+		return o.changesOne(to.Annotations, unescaped.Replace(key))
+	case o.Path == annotations:
+		return o.changesAll(&to.Annotations)
+	case o.Path == "/spec/taints":
+		return o.changesTaints(&to.Spec.Taints)
+	case o.Path == "/metadata/uid":
+		return o.Op == "test" && o.is(to.UID)
+	}
+	return false
+}
+
+// null reports whether the operation has no value.
+func (o *operation) null() bool { return len(o.Value) == 0 || string(o.Value) == "null" }
+
+// is reports whether the operation's value is this one, byte by byte.
+func (o *operation) is(value any) bool {
+	raw, err := json.Marshal(value)
+	return err == nil && bytes.Equal(raw, o.Value)
+}
+
+// changesOne applies the operation to one annotation.
+func (o *operation) changesOne(all map[string]string, key string) bool {
+	before, there := all[key]
+	switch o.Op {
+	case "test":
+		return there && o.is(before) || !there && o.null()
+	case "add":
+		var value string
+		if o.null() || json.Unmarshal(o.Value, &value) != nil {
+			return false
+		}
+		all[key] = value
+		return true
+	case "remove":
+		delete(all, key)
+		return there
+	}
+	return false
+}
+
+// changesAll applies the operation to all annotations.
+func (o *operation) changesAll(all *map[string]string) bool {
+	switch {
+	case o.null():
+		return o.Op == "test" && *all == nil
+	case o.Op == "test":
+		return o.is(*all)
+	case o.Op == "add":
+		*all = nil
+		return json.Unmarshal(o.Value, all) == nil
+	}
+	return false
+}
+
+// changesTaints applies the operation to the taints.
+func (o *operation) changesTaints(all *[]corev1.Taint) bool {
+	switch {
+	case o.Op == "remove":
+		there := *all != nil
+		*all = nil
+		return there
+	case o.null():
+		return o.Op == "test" && *all == nil
+	case o.Op == "test":
+		return o.is(*all)
+	case o.Op == "add" || o.Op == "replace" && *all != nil:
+		*all = nil
+		return json.Unmarshal(o.Value, all) == nil
+	}
+	return false
+}
+
+// patchConditions applies a strategic merge patch to the conditions of a node or a pod. Only these are written as JSON
+// for that. For other patches, and for one that fails, it returns nil: then the whole object says what becomes of it.
+func patchConditions(of *Object, patch []byte) metav1.Object {
+	var named map[string]map[string]json.RawMessage
+	if json.Unmarshal(patch, &named) != nil {
+		return nil
+	}
+	for part, fields := range named {
+		for field := range fields {
+			if path := part + "." + field; path != "metadata.uid" && path != "metadata.resourceVersion" &&
+				path != "status.conditions" {
+				return nil
+			}
+		}
+	}
+	switch before := of.Meta.(type) {
+	case *corev1.Node:
+		part, patched, after := &corev1.Node{}, &corev1.Node{}, &corev1.Node{}
+		part.UID, part.ResourceVersion, part.Status.Conditions = before.UID, before.ResourceVersion,
+			before.Status.Conditions
+		if !merges(part, patch, patched) || after.Unmarshal(of.encoded()) != nil {
+			return nil
+		}
+		after.UID, after.ResourceVersion, after.Status.Conditions = patched.UID, patched.ResourceVersion,
+			patched.Status.Conditions
+		return after
+	case *corev1.Pod:
+		part, patched, after := &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}
+		part.UID, part.ResourceVersion, part.Status.Conditions = before.UID, before.ResourceVersion,
+			before.Status.Conditions
+		if !merges(part, patch, patched) || after.Unmarshal(of.encoded()) != nil {
+			return nil
+		}
+		after.UID, after.ResourceVersion, after.Status.Conditions = patched.UID, patched.ResourceVersion,
+			patched.Status.Conditions
+		return after
+	}
+	return nil
+}
+
+// merges reads what a strategic merge patch makes of an object.
+func merges(part metav1.Object, patch []byte, into metav1.Object) bool {
+	raw, err := strategicpatch.StrategicMergePatch(encode(part), patch, part)
+	return err == nil && json.Unmarshal(raw, into) == nil
 }

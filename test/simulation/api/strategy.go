@@ -36,12 +36,12 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 		var err error
 		switch r.Patch {
 		case types.JSONPatchType:
+			if after := patchNode(before, r.Body); after != nil {
+				return after, nil
+			}
 			var patch jsonpatch.Patch
 			if patch, err = jsonpatch.DecodePatch(r.Body); err != nil {
 				return nil, apierrors.NewBadRequest(err.Error())
-			}
-			if after := patchNode(before, patch); after != nil {
-				return after, nil
 			}
 			if raw, err = patch.Apply(before.JSON()); err != nil {
 				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", r.Kind.Resource(), r.Name,
@@ -51,6 +51,9 @@ func (s *Server) changed(r *Request, before *Object) (metav1.Object, error) {
 			if r.Kind != Nodes && r.Kind != Pods {
 				return nil, apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", r.Kind.Resource(), r.Name,
 					"", 0, false)
+			}
+			if after := patchConditions(before, r.Body); after != nil {
+				return after, nil
 			}
 			raw, err = strategicpatch.StrategicMergePatch(before.JSON(), r.Body, before.Meta)
 		default:
@@ -275,8 +278,10 @@ func (c *choices) unlisted(value any, at string) string {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, of := range value {
-			if found := c.properties[key].unlisted(of, at+"."+key); found != "" {
-				return found
+			if below := c.properties[key]; below != nil {
+				if found := below.unlisted(of, at+"."+key); found != "" {
+					return found
+				}
 			}
 		}
 	case []any:
