@@ -50,8 +50,12 @@ var (
 	workers = flag.Int("workers", 2, "how many stories to play at a time; with 1, the first that fails is always the same")
 )
 
-// Samples for a profile of the memory cost two percent of a story. With -memprofilerate there are some.
-func init() { runtime.MemProfileRate = 0 }
+// Samples for a profile of the memory cost two percent of a story. With -memprofilerate there are some. Stories keep
+// little in memory, and leave much behind.
+func init() {
+	runtime.MemProfileRate = 0
+	debug.SetGCPercent(1600)
+}
 
 // large is how many stories are enough for every predicate to be decisive.
 const large = 2000
@@ -126,7 +130,6 @@ func manifest(t testing.TB, file string, into ...any) {
 
 // TestStories plays the stories of seeds.
 func TestStories(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	served := definitions(t)
 	var mu sync.Mutex
 	var wait sync.WaitGroup
@@ -245,7 +248,6 @@ func checkFields(t *testing.T, fields map[string]int, stories int) {
 
 // TestStarts plays stories one after the other, and looks whether the operator has counted a start of a node twice.
 func TestStarts(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(1600))
 	served, counted := definitions(t), 0
 	replica.Starts()
 	for seed := *first; seed < *first+*seeds/10; seed++ {

@@ -21,10 +21,18 @@ import (
 
 // Into fills a new struct with the fields of the object that the struct has, as json.Unmarshal does with the object's
 // JSON. It is much faster, since most objects are never written as JSON. Maps are shared, and must not be changed.
-func (o *Object) Into(out any) {
+func (o *Object) Into(out any) { o.IntoBut(out, "") }
+
+// IntoBut does so without one of the outermost fields, which an untyped object has.
+func (o *Object) IntoBut(out any, field string) {
 	to := reflect.ValueOf(out).Elem()
 	if u, ok := o.Meta.(*unstructured.Unstructured); ok {
-		planted(to.Type())(to, u.Object)
+		tree := u.Object
+		if field != "" {
+			tree = maps.Clone(tree)
+			delete(tree, field)
+		}
+		planted(to.Type())(to, tree)
 		return
 	}
 	from := reflect.ValueOf(o.Meta).Elem()

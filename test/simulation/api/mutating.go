@@ -115,7 +115,11 @@ func (m *Mutating) Admit(s *Server, version int64, by authenticationv1.UserInfo,
 		return fmt.Errorf("preparing an object for a policy: %w", err)
 	}
 	ctx := context.Background()
-	for _, condition := range m.first {
+	first := m.first
+	if before == nil { // a new object passes them all: the dispatcher asks them again
+		first = nil
+	}
+	for _, condition := range first {
 		result := condition.Match(m.hook.Evaluator.CompositedCompiler.CreateContext(ctx), versioned, nil, nil)
 		if result.Error == nil && !result.Matches {
 			return nil

@@ -44,7 +44,7 @@ func ReadPolicy(p *admissionregistrationv1.ValidatingAdmissionPolicy) (*Policy, 
 		if err != nil {
 			return
 		}
-		program, problem := env.Program(ast)
+		program, problem := env.Program(ast, cel.EvalOptions(cel.OptOptimize))
 		err = problem
 		*to = append(*to, expression{name, program})
 	}

@@ -69,6 +69,9 @@ func (k Kind) decode(r *Request) (metav1.Object, error) {
 	if r.Object != nil {
 		return r.Object, nil
 	}
+	if r.Tree != nil {
+		return &unstructured.Unstructured{Object: maps.Clone(r.Tree)}, nil
+	}
 	raw := r.Body
 	var obj metav1.Object
 	switch k {
@@ -91,8 +94,19 @@ type Object struct {
 
 	raw    []byte
 	wire   []byte
-	served int // the schema that it was stored by
-	memo   map[string]any
+	served int     // the schema that it was stored by
+	memo   []memo  // few
+	first  *Object // the first version with the same spec, of a rule; nil: it is this one
+	key    string
+}
+
+// Shared is like Memo, for what is read of the spec of a rule. It is read once for all versions between which only the
+// status was written.
+func (o *Object) Shared(of string, build func() any) any {
+	if o.first != nil {
+		o = o.first
+	}
+	return o.Memo(of, build)
 }
 
 // JSON is the object as the API shows it, before pruning.
@@ -113,19 +127,28 @@ func (o *Object) encoded() []byte {
 
 // Memo is what a reader makes of the object, made once.
 func (o *Object) Memo(of string, build func() any) any {
-	if v, ok := o.memo[of]; ok {
-		return v
-	}
-	if o.memo == nil {
-		o.memo = map[string]any{}
+	for i := range o.memo {
+		if o.memo[i].of == of {
+			return o.memo[i].what
+		}
 	}
 	v := build()
-	o.memo[of] = v
+	o.memo = append(o.memo, memo{of, v})
 	return v
 }
 
+type memo struct {
+	of   string
+	what any
+}
+
 // Key is the object's namespace and name.
-func (o *Object) Key() string { return cache.MetaObjectToName(o.Meta).String() }
+func (o *Object) Key() string {
+	if o.key == "" {
+		o.key = cache.MetaObjectToName(o.Meta).String()
+	}
+	return o.key
+}
 
 func encode(obj metav1.Object) []byte {
 	var v any = obj
@@ -221,9 +244,47 @@ type Request struct {
 	Patch           types.PatchType
 	Body            []byte
 	Object          metav1.Object // in place of a body; it is the server's from then on
-	UID             types.UID     // a delete's precondition; of a new rule, that of the rule that it continues
-	Version         string        // another one
-	Grace           *int64        // a delete's
+	// Tree is a status in place of a body, with metadata, as JSON would be decoded. It is not changed from then on.
+	Tree    map[string]any
+	UID     types.UID // a delete's precondition; of a new rule, that of the rule that it continues
+	Version string    // another one
+	Grace   *int64    // a delete's
+}
+
+// Digest tells what is written from what else may be written.
+func (r *Request) Digest() uint64 { return text(r.Body) + digest(r.Tree) }
+
+// digest is a hash of what was decoded without a type. The order of the fields of an object does not matter.
+func digest(v any) uint64 {
+	out := uint64(17)
+	switch v := v.(type) {
+	case map[string]any:
+		for key, of := range v {
+			out += (text(key) | 1) * digest(of)
+		}
+	case []any:
+		for _, of := range v {
+			out = out*31 + digest(of)
+		}
+	case string:
+		out = text(v)
+	case int64:
+		out *= uint64(v) + 3
+	case bool:
+		if v {
+			out++
+		}
+	}
+	return out
+}
+
+// text is the hash FNV-1a.
+func text[T string | []byte](s T) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
 }
 
 // Server is the API server.
@@ -395,7 +456,13 @@ func (s *Server) update(r *Request, before *Object, after metav1.Object) (*Objec
 		*after.GetDeletionGracePeriodSeconds() == 0) {
 		return s.shown(s.drop(before, after)), nil
 	}
-	return s.shown(s.store(r.Kind, before, after)), nil
+	out := s.store(r.Kind, before, after)
+	if r.Kind == Rules && r.Sub == "status" && out != before {
+		if out.first = s.shown(before); out.first.first != nil {
+			out.first = out.first.first
+		}
+	}
+	return s.shown(out), nil
 }
 
 // store makes an object the present one. One that is as before is not written.

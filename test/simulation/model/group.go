@@ -30,9 +30,6 @@ func First(uid string) string {
 
 // continues makes a rule the one that it continues.
 func (r *rule) continues() {
-	for i := range r.Spec.Requirements {
-		r.Spec.Requirements[i].finds()
-	}
 	r.Metadata.own = r.Metadata.UID
 	r.Metadata.UID = First(r.Metadata.UID)
 	text, there := r.Metadata.Annotations[Continued]

@@ -13,11 +13,14 @@ import (
 )
 
 // Document is one version of an object. Key is its namespace and name; Into fills a struct with the fields of its JSON
-// that the struct has; Memo keeps what was read from it.
+// that the struct has; Memo keeps what was read from it. IntoBut leaves out one field, and Shared is a Memo of a rule's
+// spec.
 type Document interface {
 	Key() string
 	Into(out any)
 	Memo(of string, build func() any) any
+	IntoBut(out any, field string)
+	Shared(of string, build func() any) any
 }
 
 type metadata struct {
@@ -61,9 +64,9 @@ type node struct {
 		Allocatable map[string]string
 		NodeInfo    struct{ BootID string }
 	}
-	records map[string]record // by rule, as far as they were read
-	labels  domains           // if they were read
-	keys    []string          // of records and markers, as they are on the node
+	records map[string]*record // by rule, as far as they were read
+	labels  domains            // if they were read
+	keys    []string           // of records and markers, as they are on the node
 }
 
 type pod struct {
@@ -267,6 +270,19 @@ type rule struct {
 	}
 }
 
+// read fills a new rule.
+func (r *rule) read(d Document) {
+	r.Spec = *d.Shared("model spec", func() any {
+		var of struct{ Spec spec }
+		d.Into(&of)
+		for i := range of.Spec.Requirements {
+			of.Spec.Requirements[i].finds()
+		}
+		return &of.Spec
+	}).(*spec)
+	d.IntoBut(r, "spec")
+}
+
 // invalid reports whether the rule has no evidence, or an invalid selector or expression. One that was written while a
 // foreign CRD was served has lost fields.
 func (r *rule) invalid() bool {
@@ -370,15 +386,20 @@ func (v *View) claimedByAnother(n *node, ruleUID, taintID string) bool {
 }
 
 func (n *node) record(ruleUID string) record {
-	r, known := n.records[ruleUID]
-	if !known {
-		_ = json.Unmarshal([]byte(n.Metadata.Annotations[recordPrefix+ruleUID]), &r)
-		if n.records == nil {
-			n.records = map[string]record{}
-		}
-		n.records[ruleUID] = r
+	if r := n.records[ruleUID]; r != nil {
+		return *r
 	}
-	return r
+	text := n.Metadata.Annotations[recordPrefix+ruleUID]
+	if text == "" {
+		return record{}
+	}
+	r := &record{}
+	_ = json.Unmarshal([]byte(text), r)
+	if n.records == nil {
+		n.records = map[string]*record{}
+	}
+	n.records[ruleUID] = r
+	return *r
 }
 
 func (n *node) has(taintID string) bool {
@@ -426,8 +447,10 @@ func (n *node) marked(r *rule) bool {
 
 // override is the action of the override annotation, and when it ends; zero: when the annotation is removed.
 func (n *node) override() (action string, until time.Time) {
-	action, end, _ := strings.Cut(n.Metadata.Annotations[override], ";until=")
-	until, _ = time.Parse(time.RFC3339, end)
+	action, end, ends := strings.Cut(n.Metadata.Annotations[override], ";until=")
+	if ends {
+		until, _ = time.Parse(time.RFC3339, end)
+	}
 	return action, until
 }
 
@@ -475,7 +498,11 @@ func read[T any](d Document) *T {
 	}
 	return d.Memo("model", func() any {
 		out := new(T)
-		d.Into(out)
+		if r, ok := any(out).(*rule); ok {
+			r.read(d)
+		} else {
+			d.Into(out)
+		}
 		if of, ok := any(out).(interface{ continues() }); ok {
 			of.continues()
 		}

@@ -41,7 +41,16 @@ func typed(o *api.Object) client.Object {
 		var out client.Object
 		switch o.Kind {
 		case api.Rules:
-			out = &v1alpha1.NodeReadinessRule{}
+			rule := &v1alpha1.NodeReadinessRule{}
+			rule.Spec = *o.Shared("typed spec", func() any {
+				var of struct {
+					Spec v1alpha1.NodeReadinessRuleSpec
+				}
+				o.Into(&of)
+				return &of.Spec
+			}).(*v1alpha1.NodeReadinessRuleSpec)
+			o.IntoBut(rule, "spec")
+			return rule
 		case api.AdmissionRules:
 			out = &admissionv1alpha1.AdmissionRules{}
 		case api.KeptEndpoints:

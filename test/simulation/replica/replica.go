@@ -76,6 +76,7 @@ type Replica struct {
 	begun       bool
 	current     *task
 	tasks       map[*task]bool
+	idle        []*coroutine
 	cancel      context.CancelFunc
 	ctx         context.Context
 }
@@ -125,9 +126,15 @@ type controller struct {
 type task struct {
 	controller *controller
 	request    reconcile.Request
-	next       func() (*Write, bool)
-	stop       func()
-	yield      func(*Write) bool
+	runs       *coroutine
+}
+
+// coroutine runs one task after the other.
+type coroutine struct {
+	task  *task
+	next  func() (*Write, bool)
+	stop  func()
+	yield func(*Write) bool
 }
 
 // killed ends a coroutine whose process is killed.
@@ -226,7 +233,10 @@ func (r *Replica) Kill() {
 	}
 	r.cancel()
 	for t := range r.tasks {
-		t.stop()
+		t.runs.stop()
+	}
+	for _, c := range r.idle {
+		c.stop()
 	}
 	former := map[api.Kind]int64{}
 	for _, k := range api.Kinds {

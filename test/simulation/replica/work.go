@@ -4,6 +4,7 @@
 package replica
 
 import (
+	"context"
 	"iter"
 	"slices"
 	"time"
@@ -39,8 +40,21 @@ func (r *Replica) Work(k int) bool {
 
 func (r *Replica) start(c *controller, request reconcile.Request) {
 	t := &task{controller: c, request: request}
-	ctx := r.ctx
-	t.next, t.stop = iter.Pull(func(yield func(*Write) bool) {
+	if last := len(r.idle) - 1; last >= 0 {
+		t.runs, r.idle = r.idle[last], r.idle[:last]
+	} else {
+		t.runs = newCoroutine(r.ctx)
+	}
+	t.runs.task = t
+	r.tasks[t] = true
+	r.resume(t)
+}
+
+// newCoroutine starts a coroutine. It runs its task until the next write, which it yields, and nil when the task is
+// done; then it waits for another task, since its stack has grown.
+func newCoroutine(ctx context.Context) *coroutine {
+	c := &coroutine{}
+	c.next, c.stop = iter.Pull(func(yield func(*Write) bool) {
 		defer func() {
 			if p := recover(); p != nil {
 				if _, ok := p.(killed); !ok {
@@ -48,13 +62,15 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 				}
 			}
 		}()
-		t.yield = yield
+		c.yield = yield
 		deepen(-1)
-		result, err := c.reconciler.Reconcile(ctx, request)
-		c.queue.done(request, result, err)
+		for more := true; more; more = yield(nil) {
+			t := c.task
+			result, err := t.controller.reconciler.Reconcile(ctx, t.request)
+			t.controller.queue.done(t.request, result, err)
+		}
 	})
-	r.tasks[t] = true
-	r.resume(t)
+	return c
 }
 
 // deepen makes room on the stack of a coroutine at once. Otherwise the stack is copied several times while it grows.
@@ -74,10 +90,11 @@ func (r *Replica) resume(t *task) {
 		return
 	}
 	r.current, r.Told = t, nil
-	w, more := t.next()
+	w, _ := t.runs.next()
 	r.current = nil
-	if !more {
+	if w == nil {
 		delete(r.tasks, t)
+		r.idle = append(r.idle, t.runs)
 		return
 	}
 	r.Parked = append(r.Parked, w)

@@ -4,6 +4,7 @@
 package world
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -170,7 +171,7 @@ func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node
 			return err
 		}
 	}
-	if old != nil && maps.Equal(old.Labels, node.Labels) && equality.Semantic.DeepEqual(sent, node) {
+	if old != nil && maps.Equal(old.Labels, node.Labels) && bytes.Equal(wire(sent), wire(node)) {
 		return nil // as are the most requests
 	}
 	request := &model.Request{Sent: &api.Object{Kind: api.Nodes, Meta: sent},
@@ -189,6 +190,13 @@ func (w *World) taintNode(user authenticationv1.UserInfo, old, node *corev1.Node
 	request.Settled = w.settled(request.Listed)
 	w.Model.Admitted(request, w.present())
 	return nil
+}
+
+// wire is a node in protobuf.
+func wire(n *corev1.Node) []byte {
+	out, err := n.Marshal()
+	utilruntime.Must(err)
+	return out
 }
 
 // settled reports whether all replicas know the present state, and a list of the rules for admission is as the leader

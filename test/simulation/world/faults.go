@@ -5,7 +5,6 @@ package world
 
 import (
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -149,8 +148,8 @@ func (w *World) apply(write *replica.Write, req api.Request) (*api.Object, error
 	before := w.server.Get(req.Kind, write.Key())
 	object, err := w.server.Do(req)
 	after := w.server.Get(req.Kind, write.Key())
-	w.trace("     %s %s %s %s %s: changed: %t, error: %v", req.Verb, req.Kind, write.Key(), req.Sub, req.Body,
-		before != after, err)
+	w.trace("     %s %s %s %s %s%v: changed: %t, error: %v", req.Verb, req.Kind, write.Key(), req.Sub, req.Body,
+		req.Tree, before != after, err)
 	if err != nil || before == after {
 		return object, err
 	}
@@ -158,9 +157,7 @@ func (w *World) apply(write *replica.Write, req api.Request) (*api.Object, error
 		w.wrote = w.now
 	}
 	w.writes++
-	body := fnv.New64a()
-	_, _ = body.Write(req.Body)
-	w.digest = w.digest*31 + body.Sum64()
+	w.digest = w.digest*31 + req.Digest()
 	w.Model.Move(string(req.Kind), document(before), document(after), write.View)
 	return object, nil
 }

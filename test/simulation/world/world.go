@@ -122,6 +122,11 @@ func Play(s *script.Script, definitions Definitions) Result {
 		w.replicas = append(w.replicas, r)
 	}
 	w.elect()
+	defer func() { // their coroutines end
+		for _, r := range w.replicas {
+			r.Kill()
+		}
+	}()
 	w.run()
 	return Result{Failure: w.Model.Failure, Writes: w.writes, Digest: w.digest, Decisive: w.Model.Decisive,
 		Faults: w.faults, Fields: w.Model.Fields, Starts: w.Model.Starts}
