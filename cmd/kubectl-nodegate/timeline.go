@@ -24,14 +24,15 @@ func newTimeline(p *plugin) *cobra.Command {
 		Use:   "timeline NODE",
 		Short: "Show a node's start as a chart",
 		Long: `Show a node's start as a chart: when each piece of evidence turned true, when all did, when each rule
-released the node, and when its first pod started. What the API server no longer knows is unknown.`,
+released the node, and when the first of the pods that are there now started. What the API server no
+longer knows is unknown.`,
 		Example: "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 			return p.timeline(ctx, c, args, out)
 		}),
 		ValidArgsFunction: p.complete(nodeList),
 	}
-	out = newPrinting(cmd)
+	out = newPrinting(cmd, outputName)
 	return cmd
 }
 
@@ -48,7 +49,7 @@ func (p *plugin) timeline(ctx context.Context, c *input.Cluster, args []string, 
 	if err != nil {
 		e.Unread = append(e.Unread, err.Error())
 	}
-	return out.print(p, report.NewTimeline(e, pod))
+	return out.print(p, report.NewTimeline(e, pod, err == nil))
 }
 
 // firstPod returns when the first pod started on a node of those that are still there and are not part of the node: of

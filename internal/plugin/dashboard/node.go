@@ -82,7 +82,7 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 	if err != nil {
 		v.Unread = append(v.Unread, "When the first pod started: "+err.Error())
 	}
-	v.Timeline = report.NewTimeline(v.Explanation, first)
+	v.Timeline = report.NewTimeline(v.Explanation, first, err == nil)
 	for _, key := range slices.Sorted(maps.Keys(node.Annotations)) {
 		if strings.HasPrefix(key, v1alpha1.Domain) {
 			v.Records = append(v.Records, Record{key, node.Annotations[key]})

@@ -21,6 +21,7 @@ const (
 	MilestoneReached = "Reached"
 	MilestonePending = "Pending" // it has not happened yet
 	MilestoneUnknown = "Unknown" // the API server no longer knows whether or when it happened
+	MilestoneNone    = "None"    // no pod is there, and the node is not held
 )
 
 // milestone returns a milestone of a node. The time is zero if it is not known.
@@ -37,16 +38,22 @@ func (e *NodeExplanation) milestone(event string, at time.Time, pending bool) Mi
 }
 
 // NewTimeline returns the start of a node. firstPod is when the first of its pods started that is not part of the node;
-// nil if that is not known.
-func NewTimeline(node *NodeExplanation, firstPod *time.Time) *Timeline {
+// nil if there is none. read says whether the node's pods could be read.
+func NewTimeline(node *NodeExplanation, firstPod *time.Time, read bool) *Timeline {
 	t := &Timeline{TypeMeta: Type("Timeline"), Node: node.Node, CreatedAt: node.CreatedAt, At: node.At,
 		Rules: make([]RuleTimeline, 0, len(node.Rules)), Unread: node.Unread}
 	for i := range node.Rules {
 		t.Rules = append(t.Rules, node.timelineOf(&node.Rules[i]))
 	}
-	t.FirstPod = node.milestone("firstPod", ptr.Deref(firstPod, time.Time{}), firstPod == nil && node.Held)
+	t.FirstPod = node.milestone("firstPod", ptr.Deref(firstPod, time.Time{}), firstPod == nil && read && node.Held)
+	if firstPod == nil && read && !node.Held {
+		t.FirstPod.State = MilestoneNone
+	}
 	return t
 }
+
+// Names implements Named.
+func (t *Timeline) Names() []string { return []string{"node/" + t.Node} }
 
 // timelineOf returns what the node waited for under a rule.
 func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
@@ -147,6 +154,8 @@ func (c *chart) bar(m *Milestone, policy v1alpha1.ConditionPolicy) {
 	switch m.State {
 	case MilestonePending:
 		bar, when = strings.Repeat("░", timelineWidth), "not yet"
+	case MilestoneNone:
+		when = "none on the node"
 	case MilestoneReached:
 		after := time.Duration(*m.Seconds) * time.Second
 		cells := int(timelineWidth * after.Seconds() / c.end.Sub(c.created).Seconds())

@@ -60,16 +60,20 @@ func TestTimeline(t *testing.T) {
 		"a node for which some evidence suffices": {NodeExplanation{Rules: []RuleExplanation{enough}}, nil, []string{
 			"rule network", "condition example.com/CNI " + strings.Repeat("█", 13) + " 20s",
 			"condition example.com/CSI unknown", "enough evidence unknown", "released " + full + " 1m0s", "",
-			"first pod unknown", ""}},
+			"first pod none on the node", ""}},
 		"evidence from before the node, and some that cannot be read": {
 			NodeExplanation{Rules: []RuleExplanation{early}, Unread: []string{"listing pods: forbidden"}}, nil, []string{
 				"rule network", "condition example.com/CNI 0s", "requirement pods unknown", "all evidence unknown",
 				"released unknown", "", "first pod unknown", "", "Could not be read: listing pods: forbidden", ""}},
+		"a node that is held, and whose pods cannot be read": {
+			NodeExplanation{Held: true, Rules: []RuleExplanation{held}, Unread: []string{"listing pods: forbidden"}}, nil,
+			[]string{"rule network", "condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
+				"released " + empty + " not yet", "", "first pod unknown", "", "Could not be read: listing pods: forbidden", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.node.Node, c.node.CreatedAt, c.node.At = "n", *at(0), *at(600)
 			var got []string
-			for line := range strings.SplitSeq(NewTimeline(&c.node, c.pod).Text(style()), "\n") {
+			for line := range strings.SplitSeq(NewTimeline(&c.node, c.pod, c.node.Unread == nil).Text(style()), "\n") {
 				got = append(got, strings.Join(strings.Fields(line), " "))
 			}
 			if diff := cmp.Diff(append([]string{"Node n, created 2026-01-02T03:04:05Z", ""}, c.want...), got); diff != "" {
@@ -84,7 +88,7 @@ func TestTimeline(t *testing.T) {
 		t.Fatal(err)
 	}
 	sample := NewTimeline(&NodeExplanation{Node: "worker-3", CreatedAt: *at(0), At: *at(600),
-		Rules: []RuleExplanation{network}}, &pod)
+		Rules: []RuleExplanation{network}}, &pod, true)
 	if text := sample.Text(style()); !strings.Contains(string(raw), "```\n"+text+"```\n") {
 		t.Errorf("docs/kubectl-plugin.md does not have this chart:\n%s", text)
 	}

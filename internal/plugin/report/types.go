@@ -21,7 +21,7 @@ type Report interface {
 	Text(Style) string
 }
 
-// Named is a list of objects that "-o name" prints as kubectl does.
+// Named is a report whose objects "-o name" prints as kubectl does.
 type Named interface {
 	// Names returns TYPE/NAME of each object.
 	Names() []string
@@ -202,7 +202,7 @@ type RuleTimeline struct {
 type Milestone struct {
 	// Event is condition/TYPE, requirement/NAME, evidence (all of it, or enough of it with anyOf), released or firstPod.
 	Event   string       `json:"event"`
-	State   string       `json:"state"` // Reached, Pending or Unknown
+	State   string       `json:"state"` // Reached, Pending, Unknown, or None: there is no such pod
 	At      *metav1.Time `json:"at,omitempty"`
 	Seconds *int64       `json:"seconds,omitempty"` // from the node's creation; 0 if it was before
 }

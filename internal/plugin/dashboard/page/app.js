@@ -232,8 +232,10 @@ function timeline(t) {
   const reached = marks.filter((m) => m.state === "Reached").map((m) => m.seconds);
   const span = Math.max(1, ...reached, marks.some((m) => m.state === "Pending") ? end - start : 0);
   const words = (m) => ({ firstPod: "first pod", evidence: "all evidence" })[m.event] ?? m.event.replace("/", " ");
-  const lane = (m) => [h("span", { class: "name" }, words(m)), h("span", { class: "soft" }, m.state === "Reached" ? "after " + age(m.seconds) : m.state === "Pending" ? "not yet" : "unknown"),
-  h("div", { class: "lane", role: "presentation" }, m.state !== "Unknown" &&
+  const when = (m) => m.state === "Reached" ? "after " + age(m.seconds)
+    : { Pending: "not yet", None: "none on the node" }[m.state] ?? "unknown";
+  const lane = (m) => [h("span", { class: "name" }, words(m)), h("span", { class: "soft" }, when(m)),
+  h("div", { class: "lane", role: "presentation" }, ["Reached", "Pending"].includes(m.state) &&
     h("div", { class: m.state, "width%": m.state === "Pending" ? 100 : 100 * m.seconds / span }))];
   return h("div", { class: "chart" }, t.rules.map((r) => [h("h3", {}, "Rule ", r.rule), r.milestones.map(lane)]),
     h("h3", {}, "The node"), lane(t.firstPod));
