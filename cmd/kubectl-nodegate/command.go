@@ -23,6 +23,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -44,7 +45,6 @@ type plugin struct {
 
 func newCommand(p *plugin) *cobra.Command {
 	p.config = genericclioptions.NewConfigFlags(true)
-	p.config.Namespace = nil // rules and nodes have no namespace
 	p.config.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		c.UserAgent = "kubectl-nodegate/" + version.Version
 		c.QPS, c.Burst = 50, 300 // as kubectl
@@ -73,7 +73,16 @@ nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
 	klog.InitFlags(verbosity)
 	cmd.PersistentFlags().AddGoFlag(verbosity.Lookup("v"))
 	cmd.PersistentFlags().Lookup("v").Usage = "Log level: 6 prints each request to stderr, 8 also what is sent."
-	_ = cmd.RegisterFlagCompletionFunc("context", p.contexts) // it fails only without such a flag
+	cmd.PersistentFlags().Lookup("namespace").Usage = "Has no effect, as in kubectl for nodes: they and rules have no " +
+		"namespace."
+	_ = cmd.RegisterFlagCompletionFunc("namespace", p.complete(namespaceList)) // it fails only without such a flag
+	for name, of := range map[string]func(*clientcmdapi.Config) []string{
+		"context": func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.Contexts)) },
+		"cluster": func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.Clusters)) },
+		"user":    func(c *clientcmdapi.Config) []string { return slices.Sorted(maps.Keys(c.AuthInfos)) },
+	} {
+		_ = cmd.RegisterFlagCompletionFunc(name, p.configured(of)) // it fails only without such a flag
+	}
 	cmd.AddCommand(
 		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newConvert(p),
 		newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p),
@@ -108,13 +117,15 @@ func unknown(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q: %s", args[0], hint)
 }
 
-// contexts completes the contexts of the kubeconfig.
-func (p *plugin) contexts(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	config, err := p.config.ToRawKubeConfigLoader().RawConfig()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+// configured completes names of the kubeconfig.
+func (p *plugin) configured(names func(*clientcmdapi.Config) []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		config, err := p.config.ToRawKubeConfigLoader().RawConfig()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names(&config), cobra.ShellCompDirectiveNoFileComp
 	}
-	return slices.Sorted(maps.Keys(config.Contexts)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // cluster returns the cluster that the flags name. From then on, times are by the API server's clock: that of the
@@ -281,6 +292,9 @@ func nodeNames(args []string) ([]string, error) {
 }
 
 // The kinds of lists whose names are completed.
+func namespaceList() schema.GroupVersionKind {
+	return corev1.SchemeGroupVersion.WithKind("NamespaceList")
+}
 func nodeList() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("NodeList") }
 func ruleList() schema.GroupVersionKind {
 	return v1alpha1.GroupVersion().WithKind("NodeReadinessRuleList")

@@ -273,6 +273,12 @@ var _ = Describe("get nodes", func() {
 		Expect(out).To(Equal("node/free\n"))
 		_, _, err = nodegate(ctx, "get", "nodes", "-l", "get=nothing")
 		Expect(err).To(Equal("No nodes found.\n"))
+		_, out, _ = nodegate(ctx, "why", "-l", "get=nodes", "-o", "name")
+		Expect(out).To(Equal("node/blue-1\nnode/free\nnode/green-1\n"))
+		for _, command := range []string{"why", "timeline"} {
+			_, out, _ = nodegate(ctx, command, "free", "-o", "name")
+			Expect(out).To(Equal("node/free\n"), command)
+		}
 		_, out, _ = nodegate(ctx, "why", "-l", "get=nodes", "-o", "jsonpath={.items[*].node}")
 		Expect(out).To(Equal("blue-1 free green-1"))
 		_, out, _ = nodegate(ctx, "get", "nodes", "--held", "-o", "wide")
@@ -651,7 +657,10 @@ var _ = Describe("completion", func() {
 		Expect(complete("why", "comp")).To(HavePrefix("completed\n"))
 		Expect(complete("why", "node", "comp")).To(HavePrefix("completed\n"))
 		Expect(complete("why", "completed", "comp")).NotTo(ContainSubstring("completed"))
-		Expect(complete("status", "--context", "")).To(MatchRegexp(`^\S+\n:4`))
+		Expect(complete("status", "-n", "kube-s")).To(HavePrefix("kube-system\n"))
+		for _, flag := range []string{"--context", "--cluster", "--user"} {
+			Expect(complete("status", flag, "")).To(MatchRegexp(`^\S+\n:4`), flag)
+		}
 		Expect(complete("status", "comp")).To(HavePrefix("completing\n"))
 		Expect(complete("status", "-o", "")).To(ContainSubstring("yaml\n"))
 		Expect(complete("get", "")).To(HavePrefix("nodes\n:"))

@@ -43,6 +43,9 @@ var _ = Describe("simulate", func() {
 			"node.\n"))
 		Expect(out).To(MatchRegexp(`simulated +Added +Held +EvidenceMissing`))
 
+		_, out, _ = nodegate(ctx, "simulate", "-f", rules, "-o", "name")
+		Expect(out).To(Equal("node/simulated\n"))
+
 		code, _, _ = nodegate(ctx, "simulate", "-f", rules, "--allow-tainted=1")
 		Expect(code).To(Equal(0))
 
@@ -196,6 +199,9 @@ var _ = Describe("lint", func() {
 		Expect(code).To(Equal(0), out)
 		Expect(out).To(And(ContainSubstring("rule x, second: advice: spec.taint.key"),
 			Not(ContainSubstring("NoMaxUnavailable"))))
+		_, out, _ = local(ctx, "lint", "-f", both, "-o", "name")
+		const kind = "nodereadinessrule.readiness.node.x-k8s.io/"
+		Expect(out).To(Equal(kind + "second\n" + kind + "x\n"))
 		_, out, _ = local(ctx, "lint", "-f", both, "--advice=false")
 		Expect(out).To(And(ContainSubstring("NoMaxUnavailable"), Not(ContainSubstring("advice"))))
 

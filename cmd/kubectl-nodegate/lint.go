@@ -51,7 +51,7 @@ a warning.`,
 	cmd.Flags().StringVar(&o.accept, "accept", "", "The codes of warnings to leave out, separated by commas. On a rule, "+
 		"the annotation "+v1alpha1.AcceptAnnotation+" has them.")
 	cmd.Flags().BoolVar(&o.advice, "advice", true, "Also print advice about autoscalers.")
-	o.out = newPrinting(cmd)
+	o.out = newPrinting(cmd, outputName)
 	return cmd
 }
 

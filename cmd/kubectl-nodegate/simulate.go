@@ -65,7 +65,7 @@ such as an invalid rule.`,
 	cmd.Flags().StringVar(&o.allow, "allow-tainted", "0",
 		"The number or percentage of nodes that may get a taint. If more would, the exit code is 2.")
 	cmd.Flags().BoolVar(&o.enforce, "enforce", false, "Simulate rules in dry-run or suspended as if they were enforced.")
-	o.out = newPrinting(cmd)
+	o.out = newPrinting(cmd, outputName)
 	return cmd
 }
 

@@ -27,7 +27,7 @@ func TestCommandLinesThatFail(t *testing.T) {
 		{"resume -y", ruleRequired}, {"resume --all --force -y", "[all force] were all set"},
 		{"why node", nodeRequired}, {"release", nodeRequired}, {"release a -l a=b", "cannot be combined"},
 		{"why pod/x", `"pod/x" is not a node: use NAME or node/NAME`},
-		{"why x -o xml", "allowed formats are: go-template"}, {"why x -o name", "allowed formats are: go-template"},
+		{"why x -o xml", "allowed formats are: go-template"}, {"version -o name", "allowed formats are: go-template"},
 		{"hold a --duration=-1h", "not a duration"}, {"hold a --undo --duration=1h", "[duration undo] were all set"},
 		{"release a --dry-run=maybe", `invalid dry-run value ("maybe"): must be "none", "server", or "client"`},
 		{"maintenance a b -y", "must be on or off"}, {"maintenance on -y", nodeRequired},

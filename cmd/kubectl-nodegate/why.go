@@ -38,7 +38,7 @@ rules are evaluated now, as the operator does.`,
 		ValidArgsFunction: p.complete(nodeList),
 	}
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "The nodes with these labels, instead of names.")
-	out = newPrinting(cmd)
+	out = newPrinting(cmd, outputName)
 	return cmd
 }
 

@@ -256,10 +256,13 @@ func NewNodes(nodes []*NodeExplanation) *Nodes {
 }
 
 // Names implements Named.
+func (e *NodeExplanation) Names() []string { return []string{"node/" + e.Node} }
+
+// Names implements Named.
 func (l *Nodes) Names() []string {
 	var out []string
 	for _, e := range l.Items {
-		out = append(out, "node/"+e.Node)
+		out = append(out, e.Names()...)
 	}
 	return out
 }

@@ -238,6 +238,20 @@ func TestStatusOfARuleThatNothingServes(t *testing.T) {
 	state("Invalid", "says Invalid")
 }
 
+func TestStatusOfARuleThatIsDeleted(t *testing.T) {
+	for finalizer, want := range map[string]string{
+		v1alpha1.Served().Finalizer: "the operator has removed its taints",
+		"example.com/keep":          "the owners of these finalizers remove them: example.com/keep",
+	} {
+		rule := build.MakeRule("a").Obj()
+		rule.DeletionTimestamp, rule.Finalizers = new(metav1.Now()), []string{finalizer}
+		if got := Statuses([]v1alpha1.NodeReadinessRule{*rule}).Items[0]; got.State != "Deleting" ||
+			!strings.HasSuffix(got.Message, want) {
+			t.Errorf("%s: %s: %q; want %q", finalizer, got.State, got.Message, want)
+		}
+	}
+}
+
 func TestBarShowsWhateverThereIs(t *testing.T) {
 	for _, n := range []v1alpha1.NodeCounts{
 		{Matched: 1000, Ready: 998, Held: 1, Exempt: 1}, {Matched: 3, Held: 1, Exempt: 2}, {Matched: 1,

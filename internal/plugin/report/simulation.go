@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
@@ -24,6 +26,19 @@ func (s *Simulation) Text(style Style) string {
 	}
 	p.unread(s.Unread)
 	return p.String()
+}
+
+// Names implements Named: the nodes that would get a taint.
+func (s *Simulation) Names() []string {
+	out := sets.New[string]()
+	for i := range s.Rules {
+		for _, n := range s.Rules[i].Nodes {
+			if n.Taint == TaintAdded {
+				out.Insert("node/" + n.Node)
+			}
+		}
+	}
+	return sets.List(out)
 }
 
 func (p *page) simulated(r *RuleSimulation) {

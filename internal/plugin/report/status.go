@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -35,10 +36,12 @@ func Statuses(rules []v1alpha1.NodeReadinessRule) *RuleStatusList {
 func (l *RuleStatusList) Names() []string {
 	var out []string
 	for i := range l.Items {
-		out = append(out, "nodereadinessrule."+v1alpha1.Served().Name+"/"+l.Items[i].Rule)
+		out = append(out, ruleName(l.Items[i].Rule))
 	}
 	return out
 }
+
+func ruleName(rule string) string { return "nodereadinessrule." + v1alpha1.Served().Name + "/" + rule }
 
 // runs is what to do about a report that is missing. After a change, that is so for a moment.
 const runs = "; if this lasts, check that it is running"
@@ -51,6 +54,9 @@ func statusOf(rule *v1alpha1.NodeReadinessRule) RuleStatus {
 	}
 	c := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
+	case !rule.DeletionTimestamp.IsZero() && !slices.Contains(rule.Finalizers, v1alpha1.Served().Finalizer):
+		s.State, s.Message = "Deleting", "it is being deleted, and waits until the owners of these finalizers remove them: "+
+			strings.Join(rule.Finalizers, ", ")
 	case !rule.DeletionTimestamp.IsZero():
 		s.State, s.Message = "Deleting", "it is being deleted, and waits until the operator has removed its taints"
 	case c == nil:
@@ -201,6 +207,15 @@ func (r *LintReport) Text(style Style) string {
 		p.line(green, 0, "%s checked: no findings.", Plural(r.Rules, "rule", "rules"))
 	}
 	return p.String()
+}
+
+// Names implements Named: the rules with findings.
+func (r *LintReport) Names() []string {
+	out := sets.New[string]()
+	for _, f := range r.Findings {
+		out.Insert(ruleName(f.Rule))
+	}
+	return sets.List(out)
 }
 
 // merge makes one finding of those that give the same advice about rules of a file.
