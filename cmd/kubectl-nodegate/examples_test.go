@@ -18,10 +18,13 @@ import (
 	"github.com/nodegate/nodegate/internal/plugin/report"
 )
 
-// TestExamples lints each rule of the examples, the samples and the documentation. None is refused, and an example's
-// page, or a comment beside its rule, names each warning and explains it.
+// accepts finds the warnings that a rule accepts.
+var accepts = regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(v1alpha1.AcceptAnnotation) + `: ([A-Za-z,]+)`)
+
+// TestExamples lints each rule of the examples, the samples and the documentation. None is refused. An example has no
+// warning that its annotation does not accept, and its page, or a comment beside it, explains what it accepts.
 func TestExamples(t *testing.T) {
-	checked := 0
+	checked, accepted := 0, 0
 	for _, dir := range []string{"../../examples", "../../config/samples"} {
 		walk(t, dir, func(path, text string) {
 			if !strings.HasSuffix(path, ".yaml") || !strings.Contains(text, "kind: NodeReadinessRule\n") {
@@ -30,10 +33,16 @@ func TestExamples(t *testing.T) {
 			checked++
 			page, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "README.md"))
 			for _, f := range lintFindings(t, filepath.Dir(path)) {
-				explained := strings.Contains(string(page)+text, "`"+f.Code+"`")
-				if f.Source == path && (f.Severity == report.SeverityError ||
-					f.Severity == report.SeverityWarning && !explained) {
+				if f.Source == path && f.Severity != report.SeverityAdvice {
 					t.Errorf("%s: rule %s: %s: %s (%s)", path, f.Rule, f.Field, f.Message, f.Code)
+				}
+			}
+			for _, m := range accepts.FindAllStringSubmatch(text, -1) {
+				accepted += strings.Count(m[1], ",") + 1
+				for code := range strings.SplitSeq(m[1], ",") {
+					if !strings.Contains(string(page)+text, "`"+code+"`") {
+						t.Errorf("%s accepts the warning %s, and does not explain it", path, code)
+					}
 				}
 			}
 		})
@@ -55,8 +64,8 @@ func TestExamples(t *testing.T) {
 	}
 	walk(t, "../../docs", inPage)
 	walk(t, "../../README.md", inPage)
-	if checked < 15 {
-		t.Fatalf("only %d files and blocks with rules", checked)
+	if checked < 15 || accepted < 3 {
+		t.Fatalf("only %d files and blocks with rules, which accept %d warnings", checked, accepted)
 	}
 }
 
