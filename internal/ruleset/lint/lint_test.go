@@ -70,10 +70,20 @@ func driver(name string, tolerations ...corev1.Toleration) Workload {
 }
 
 // devicePlugin is a DaemonSet with the directory of the kubelet's device plugins.
-func devicePlugin(name string) Workload {
-	return Workload{Kind: "DaemonSet", Namespace: "storage", Name: name, Pod: &corev1.PodSpec{
-		Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
-			HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/kubelet/device-plugins"}}}}}}
+func devicePlugin(name string) Workload { return mounting(name, "/var/lib/kubelet/device-plugins") }
+
+// draDriver is a DaemonSet with the directories of the kubelet's plugins.
+func draDriver(name string) Workload {
+	return mounting(name, "/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/plugins")
+}
+
+func mounting(name string, paths ...string) Workload {
+	w := Workload{Kind: "DaemonSet", Namespace: "storage", Name: name, Pod: &corev1.PodSpec{}}
+	for _, path := range paths {
+		w.Pod.Volumes = append(w.Pod.Volumes, corev1.Volume{VolumeSource: corev1.VolumeSource{
+			HostPath: &corev1.HostPathVolumeSource{Path: path}}})
+	}
+	return w
 }
 
 // agents makes a rule require the DaemonSets of kube-system.
@@ -333,6 +343,11 @@ func TestWarnings(t *testing.T) {
 				Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.nvidia.com", Min: 1}}),
 			facts: Facts{Workloads: []Workload{driver("gpu.nvidia.com")}}, want: []Code{Deadlock},
 			says: "provides DRA driver gpu.nvidia.com"},
+		"NVIDIA's DRA driver, which is told only the directories of its sockets": {
+			rule: good().Evidence(v1alpha1.Requirement{Name: "devices",
+				Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.nvidia.com", Min: 1}}),
+			facts: Facts{Workloads: []Workload{draDriver("nvidia-dra-driver-gpu-kubelet-plugin")}}, want: []Code{Deadlock},
+			says: "DaemonSet storage/nvidia-dra-driver-gpu-kubelet-plugin provides DRA driver gpu.nvidia.com"},
 		"pods that stand an eviction for a while only": {
 			rule: waitsFor(good().Taint(taint, "", corev1.TaintEffectNoExecute).MaxUnavailable("1"),
 				v1alpha1.PodsRequirement{}),
