@@ -70,6 +70,27 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestTablesHaveHeaders finds rows that a blank line separates from their table: a reader sees them as text.
+func TestTablesHaveHeaders(t *testing.T) {
+	rule := regexp.MustCompile(`^\|[-:| ]+\|$`)
+	tables := 0
+	for _, name := range pages(t) {
+		lines := open(t, name).prose()
+		for i, line := range lines {
+			if !strings.HasPrefix(line, "|") || i > 0 && strings.HasPrefix(lines[i-1], "|") {
+				continue
+			}
+			tables++
+			if i+1 == len(lines) || !rule.MatchString(lines[i+1]) {
+				t.Errorf("%s: there is no table above %q", name, line)
+			}
+		}
+	}
+	if tables < 50 {
+		t.Errorf("only %d tables found: this test has gone blind", tables)
+	}
+}
+
 // TestMakeTargets finds each "make something" of the pages in the Makefile.
 func TestMakeTargets(t *testing.T) {
 	targets := sets.New[string]()
