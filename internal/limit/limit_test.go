@@ -428,6 +428,26 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			}
 		}
 	})
+	t.Run("an hour, also if the rule is edited", func(t *testing.T) {
+		f := begin()
+		f.version(entries...)
+		f.FreePlaces(start, start.Add(59*time.Minute))
+		if got := f.Status(); got.Deleted != 1 || got.LastDeletionTime == nil {
+			t.Errorf("status %+v", got)
+		}
+	})
+	t.Run("until a new node is ready elsewhere", func(t *testing.T) {
+		f := newFleet(t, racks("a", "a", "b"), limitOf("2", rack))
+		f.asks(0, 1)
+		for i := range 2 {
+			f.Delete(int32(i), f.nodes[i], start)
+			f.is(i, Node{})
+		}
+		f.Succeed(f.domains(2))
+		if got := f.Status(); got.Deleted != 1 || got.Domains[0].Deleted != 1 {
+			t.Errorf("status %+v", got)
+		}
+	})
 	t.Run("until a new node is ready there", func(t *testing.T) {
 		f := begin()
 		f.Succeed(f.domains(0))

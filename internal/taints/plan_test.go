@@ -217,6 +217,18 @@ func TestModes(t *testing.T) {
 	})
 }
 
+// TestAValueStays when a claim ends that has not given it.
+func TestAValueStays(t *testing.T) {
+	w := NewWorld(t, Rule(), RuleOf("disk", Disk, Key))
+	held, _, _ := w.Pass(Fresh().Taint(Key, "kubelet", NoSchedule).Obj(), At(1))
+	for _, ready := range []string{CNI, Disk} {
+		after, _, _ := w.Pass(build.WrapNode(held.DeepCopy()).Condition(ready, "True", At(2)).Obj(), At(9))
+		if diff := cmp.Diff([]string{Key + "=kubelet:NoSchedule"}, Formatted(after)); diff != "" {
+			t.Errorf("%s is ready (-want +got):\n%s", ready, diff)
+		}
+	}
+}
+
 func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 	dry := func() *build.RuleWrapper { return Rule().DryRun(true) }
 	cases := map[string]struct {
