@@ -368,14 +368,21 @@ func (r *Rule) MarkerKey() string { return r.keys.marker }
 func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 
 // FormerKeys returns the keys of what the rule that this one continues may have written on a node: its record, and
-// completion markers. Markers of the older form have no UID. On a node that is not older than this rule, they are
-// another controller's.
+// completion markers. Those of the older form have no UID, and may be another controller's.
 func (r *Rule) FormerKeys(node *corev1.Node) (record string, markers []string) {
-	markers = r.former.markers
-	if !node.CreationTimestamp.Time.Before(r.CreatedAt) {
+	if markers = r.former.markers; len(markers) > r.former.withUID && !r.mayMoveByName(node) {
 		markers = markers[:r.former.withUID]
 	}
 	return r.former.record, markers
+}
+
+// mayMoveByName reports whether completion markers of the older form on a node may be of the rule that this one
+// continues. They are not if the node is not older than this rule, if this rule does not select the node, or if this
+// rule has written something there: it would have moved them.
+func (r *Rule) mayMoveByName(node *corev1.Node) bool {
+	_, recorded := node.Annotations[r.keys.record]
+	_, marked := node.Annotations[r.keys.marker]
+	return !recorded && !marked && node.CreationTimestamp.Time.Before(r.CreatedAt) && r.Matches(node.Labels)
 }
 
 // Equivalent reports whether both versions of a rule have the same verdicts and decisions.
