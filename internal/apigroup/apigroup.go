@@ -28,9 +28,6 @@ import (
 // leasePatience is how old a lease may be before its holder counts as gone.
 const leasePatience = time.Minute
 
-// addOnManager is the label by which an add-on manager knows the objects that it restores.
-const addOnManager = "addonmanager.kubernetes.io/mode"
-
 // Recorded returns what the installation in the cluster has recorded: its API group is that of the markerPrefix. It is
 // nil if no installation has recorded anything.
 func Recorded(ctx context.Context, c client.Reader) (*admissionv1alpha1.AdmissionRules, error) {
@@ -105,10 +102,10 @@ func CheckDefault(ctx context.Context, c client.Reader, now func() time.Time) er
 	if err := c.Get(ctx, key, served); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if mode, ok := served.Labels[addOnManager]; ok {
+	if mode, ok := served.Labels[ruleset.AddOnManager]; ok {
 		return fmt.Errorf("an add-on manager manages the CRD %s, which has the label %s=%s: turn the add-on off at your "+
 			"provider, and remove the label; or install Nodegate in its own API group, with --api-group=%s", served.Name,
-			addOnManager, mode, v1alpha1.GroupNames()[1])
+			ruleset.AddOnManager, mode, v1alpha1.GroupNames()[1])
 	}
 	return nil
 }

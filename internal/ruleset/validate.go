@@ -31,6 +31,9 @@ const (
 // IncumbentLease is the name of the lease by which the Node Readiness Controller elects its leader.
 const IncumbentLease = "ba65f13e.readiness.node.x-k8s.io"
 
+// AddOnManager is the label by which an add-on manager knows the objects that it restores.
+const AddOnManager = "addonmanager.kubernetes.io/mode"
+
 // OtherController returns the problem of a cluster in which a Node Readiness Controller renews its lease.
 func OtherController(namespace, holder string) *Problem {
 	return &Problem{Reason: ReasonOtherController, Message: fmt.Sprintf("another controller acts on the rules: %s renews "+

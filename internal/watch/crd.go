@@ -59,10 +59,16 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	if len(missing) == 0 {
 		return nil
 	}
+	fix := "apply the CRD of this version"
+	if mode, ok := served.Labels[ruleset.AddOnManager]; ok && !v1alpha1.Served().Own() {
+		fix = fmt.Sprintf("an add-on manager restores it, which has the label %s=%s: turn the add-on off at your provider, and "+
+			"apply the CRD of this version; or install Nodegate in its own API group, with --api-group=%s (apiGroup in the "+
+			"chart)", ruleset.AddOnManager, mode, v1alpha1.GroupNames()[1])
+	}
 	return &ruleset.Problem{
 		Reason: ruleset.ReasonForeignCRD,
-		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s; apply the CRD of "+
-			"this version", crd.Name(), text.Few(missing, 5, len(missing))),
+		Message: fmt.Sprintf("the CRD %s of the cluster is not the one of this version: it lacks %s; %s", crd.Name(),
+			text.Few(missing, 5, len(missing)), fix),
 	}
 }
 

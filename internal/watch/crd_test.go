@@ -29,6 +29,14 @@ func TestCompareCRD(t *testing.T) {
 			change: func(d *apiextensionsv1.CustomResourceDefinition) { delete(spec(d).Properties, "maxUnavailable") },
 			lacks:  []string{"spec.maxUnavailable"},
 		},
+		"names the add-on that restores it, and the setting": {
+			change: func(d *apiextensionsv1.CustomResourceDefinition) {
+				delete(spec(d).Properties, "maxUnavailable")
+				d.Labels = map[string]string{"addonmanager.kubernetes.io/mode": "Reconcile"}
+			},
+			lacks: []string{"spec.maxUnavailable", "an add-on manager restores it", "mode=Reconcile",
+				"--api-group=rules.nodegate.io"},
+		},
 		"looks into lists": {
 			change: func(d *apiextensionsv1.CustomResourceDefinition) {
 				delete(spec(d).Properties["conditions"].Items.Schema.Properties, "maxAgeSeconds")

@@ -243,8 +243,8 @@ func (c *Cluster) CRDManagers(ctx context.Context) []string {
 		return nil
 	}
 	var out []string
-	if mode, ok := served.Labels["addonmanager.kubernetes.io/mode"]; ok {
-		out = append(out, "label addonmanager.kubernetes.io/mode="+mode)
+	if mode, ok := served.Labels[ruleset.AddOnManager]; ok {
+		out = append(out, "label "+ruleset.AddOnManager+"="+mode)
 	}
 	for i := range served.ManagedFields {
 		manager := served.ManagedFields[i].Manager
