@@ -193,7 +193,7 @@ type NoTaintRequirement struct {
 	// key is the key of the taint. With effect, it must not be that of the rule's own taint.
 	// +required
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 
 	// effect is the effect of the taint.
