@@ -185,6 +185,14 @@ func TestRearmOnReboot(t *testing.T) {
 			Then(150, "one second before", "Held Rearmed", Again(151)),
 			Then(151, "at the deadline", "Exempt TimedOut", TimedOut, Removed),
 		),
+		"what was handed over for replacement stays that": On(Fresh().BootID("b2").Condition(CNI, "False", At(0)).
+			Condition("Ready", "True", At(50)).Taint(Key, "pending", NoSchedule).Annotation(RecordKey, fmt.Sprintf(
+			`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"bootID":"b1","handed":true}`, Pending, Stamp(1), Stamp(101))),
+			Rules(r().Replace(100, 1, "example.com/replace")),
+			Then(151, "rebooted", "Held Rearmed", Rearmed, Again(251),
+				record(`"taint":%q,"since":%q,"bootID":"b2","notBefore":%q,"rearmedAt":%q,"former":%q,"handed":true`, Pending,
+					Stamp(151), Stamp(50), Stamp(151), Stamp(101))),
+		),
 		"a rule that does not re-arm does not look": On(joined(), Rules(Rule()),
 			Then(1, "in service", "Ready EvidenceHolds", record(`"released":%q`, Stamp(1))),
 			Then(51, "rebooted", "Ready EvidenceHolds", reboot(50)),
