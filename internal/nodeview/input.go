@@ -13,7 +13,7 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// Input is the input of Decide.
+// Input is what decisions about a node under one rule read, in the packages state and guard.
 type Input struct {
 	Rule     *ruleset.Rule
 	Node     *corev1.Node

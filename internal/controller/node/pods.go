@@ -71,7 +71,7 @@ func (r *Reconciler) occupied(ctx context.Context, p *pass, taint *corev1.Taint)
 	return r.runs(ctx, p, sources.Occupies(taint))
 }
 
-// Escapes counts pods that were bound to a node before its gate stood, although admission should have tainted it.
+// Escapes counts pods that were bound to a node before it was tainted, although admission should have tainted it.
 type Escapes struct {
 	// Live reads pods past any cache, once for each such node.
 	Live client.Reader
@@ -81,7 +81,7 @@ type Escapes struct {
 	queue chan escape
 }
 
-// escape is a node that the controller had to gate itself.
+// escape is a node that the controller had to taint itself.
 type escape struct {
 	node  string
 	rule  string
@@ -112,8 +112,8 @@ func (e *Escapes) Start(ctx context.Context) error {
 	}
 }
 
-// added tells of a taint that the controller has put on a node itself. Only a node that was never in service counts:
-// the request that made it match should have gated it.
+// added enqueues a node that the controller has tainted itself. Only a node that was never in service counts: the
+// request that made it match should have tainted it.
 func (e *Escapes) added(c *taints.Change, node string) {
 	if e == nil || c.Operation != taints.Added || c.Rule.Spec.NodeAdmission == v1alpha1.NodeAdmissionNone ||
 		c.Decision.Was.HasRecord || c.Decision.Was.Existing || c.Decision.Was.Released || !e.Expected() {
