@@ -20,6 +20,6 @@ func init() {
 		{"an edit of another controller's rule is not read", `have.generation == rule.Generation &&`,
 			`(MUTANT || have.generation == rule.Generation) &&`, "theirs|frozen|blamed|listed|status"},
 		{"another controller's rules in dry-run manage their taints", `corev1.TaintEffect(effect)}, key != "" && !dryRun`,
-			`corev1.TaintEffect(effect)}, key != "" && (MUTANT || !dryRun)`, "listed|status"},
+			`corev1.TaintEffect(effect)}, key != "" && (MUTANT || !dryRun)`, "listed|status|taints"},
 	}...)
 }
