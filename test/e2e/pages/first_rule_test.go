@@ -55,6 +55,7 @@ func TestTheFirstRule(t *testing.T) {
 	}
 
 	p.Must("kubectl apply -f network.yaml")
+	p.Must("kubectl wait nrr/network --for=jsonpath='{.status.dryRunResults.summary}' --timeout=60s")
 	p.Must("kubectl get nrr network")
 	p.Becomes("the rehearsal names the node", `\["worker-1"\]`,
 		`kubectl get nrr network -o jsonpath='{.status.dryRunResults.summary}{"\n"}`+
