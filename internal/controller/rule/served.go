@@ -56,7 +56,7 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 		c.Status, c.Reason = metav1.ConditionFalse, ReasonKeptAway
 	case !needs: // whether a provider that is not known tolerates the taint is unknown
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
-		return 0
+		return next
 	}
 	var words []string
 	for _, w := range append(unserved, keptAway...) {
