@@ -5,7 +5,9 @@ package model
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -128,4 +130,39 @@ func (m *Model) undatable(n *node, r *rule, v *View) bool {
 func (s *spec) requiresAs(other *spec) bool {
 	return s.ConditionPolicy == other.ConditionPolicy && reflect.DeepEqual(s.Conditions, other.Conditions) &&
 		reflect.DeepEqual(s.Requirements, other.Requirements)
+}
+
+// servedEvery is how late the operator may see that other DaemonSets serve a rule.
+const servedEvery = time.Minute
+
+// served: a rule's status says which DaemonSet registers a driver that the rule requires, and does not tolerate the
+// rule's taint.
+func (m *Model) served(r *rule, v *View) {
+	t, kept := r.Spec.Taint, ""
+	if !m.Webhooks || v.frozen(r) != "" || m.now().Sub(m.setsAt) < servedEvery+5*time.Second || v.Unread || m.wrong() {
+		return
+	}
+	for i := range r.Spec.Requirements {
+		for _, document := range v.Sets {
+			driver, d := r.Spec.Requirements[i].CSIDriver, read[daemonSet](document)
+			if driver != nil && t.Key != "" && t.Effect != "PreferNoSchedule" && !d.tolerates(t.Key) && d.registers(driver.Name) {
+				kept = d.Metadata.Name
+			}
+		}
+	}
+	says := r.says("Served")
+	if kept == "" {
+		m.check("served", says.Reason != "KeptAway", "the taint of rule %s keeps no DaemonSet away, and its status says: %s",
+			r.Metadata.Name, says.Message)
+		return
+	}
+	m.check("served", says.Status == "False" && strings.Contains(says.Message, kept),
+		"the taint of rule %s keeps DaemonSet %s away, and its status says: %+v", r.Metadata.Name, kept, says)
+}
+
+// registers reports whether pods of the DaemonSet have the socket of a driver.
+func (d *daemonSet) registers(driver string) bool {
+	return slices.ContainsFunc(d.Spec.Template.Spec.Volumes, func(v struct{ HostPath struct{ Path string } }) bool {
+		return strings.HasSuffix(v.HostPath.Path, "/plugins/"+driver)
+	})
 }

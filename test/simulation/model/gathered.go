@@ -85,6 +85,7 @@ type daemonSet struct {
 			Spec struct {
 				NodeSelector map[string]string
 				Tolerations  []struct{ Key string }
+				Volumes      []struct{ HostPath struct{ Path string } }
 			}
 		}
 	}

@@ -27,7 +27,7 @@ type observed struct {
 // At is the present state of the cluster, for Observe, Quiet and Rest. evidence is by kind.
 func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Document) *View {
 	v := &View{Process: -1, Now: m.now(), Nodes: named(nodes), Rules: named(rules), Claims: named(claims),
-		Running: evidence["pods"], Evidence: map[string][]Document{}, beside: &m.beside}
+		Running: evidence["pods"], Sets: evidence["daemonsets"], Evidence: map[string][]Document{}, beside: &m.beside}
 	if others, there := evidence["otherrules"]; there {
 		v.Others = &Others{Rules: named(others)}
 	}
@@ -50,6 +50,9 @@ func (m *Model) At(nodes, rules, claims []Document, evidence map[string][]Docume
 func (m *Model) Observe(v *View, readable bool) {
 	m.vacates(v)
 	m.besides(v)
+	if !slices.Equal(m.sets, v.Sets) {
+		m.sets, m.setsAt = v.Sets, m.now()
+	}
 	for r := range v.rules() {
 		for n := range v.nodes() {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)

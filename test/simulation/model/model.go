@@ -36,12 +36,14 @@ type View struct {
 	Evidence map[string][]Document
 	// Blind is whether it could not list pods lately: old nodes may run some.
 	Blind bool
+	// Unread is whether it could not read lately what serves rules.
+	Unread bool
 	// Rehearses is whether the rule that is judged is in dry-run: what its records say is not what it would do.
 	Rehearses bool
 	// Compiling is whether the rules of the process lack DaemonSets that it was shown.
 	Compiling bool
-	// Running are all pods that there are.
-	Running []Document
+	// Running are all pods that there are, and Sets all DaemonSets.
+	Running, Sets []Document
 	// Edited are the rules of which the process has heard more than one version since the last quiet moment, by UID.
 	Edited map[string]bool
 	// Pruned are the rules that it was shown without fields that the CRD lacks, or whole again, by UID.
@@ -76,7 +78,7 @@ var Predicates = []string{"admission", "admits", "announced", "binds", "blamed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "moved", "opened", "ours", "overruled",
 	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "results", "returned", "room", "roomless",
-	"single", "spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards",
+	"served", "single", "spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards",
 	"value", "watched", "windows"}
 
 // Model judges a story.
@@ -93,10 +95,14 @@ type Model struct {
 
 	// Unguarded is whether no policy protects records: then the taint of a rule that is gone stays.
 	Unguarded bool
+	// Webhooks is whether the webhooks are installed: then the operator may list all DaemonSets.
+	Webhooks bool
 	// Skewed reports whether the clock of a node is wrong.
 	Skewed func(name string) bool
 
 	kept          keptEndpoints
+	sets          []Document // the DaemonSets, and since when there are no others
+	setsAt        time.Time
 	beside        beside
 	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
 

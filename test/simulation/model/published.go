@@ -169,7 +169,8 @@ func (m *Model) publishedBy(n *node, c *condition, t string, by []*rule, v *View
 func (m *Model) says(n *node, r *rule, v *View) []string { //nolint:gocyclo // one case after the other
 	booted := r.Spec.rearms() && !m.node(n.Metadata.UID).boot.IsZero()
 	switch holds := m.holds(n, r, v, true); {
-	case booted, holds == yes && !m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v):
+	case booted, holds == yes && !m.steady(n, r, yes, r.Spec.Stabilization.ReadySeconds, v),
+		holds == no && !m.steady(n, r, no, r.Spec.Stabilization.UnreadySeconds, v):
 		return nil
 	case r.Spec.bootstrap() && n.marked(r):
 		return []string{"True"}

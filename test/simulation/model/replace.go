@@ -143,6 +143,8 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	if shown != nil && !v.edited(r, 0) {
 		m.check("replaces", m.holds(shown, r, v, false) != yes && !v.busy(shown),
 			"rule %s hands node %s over, which is ready or runs pods", name, of.NodeName)
+		m.check("replaces", t.Replace.Method != "NodeClaim" || !v.terminates(shown),
+			"rule %s hands node %s over, whose NodeClaim is being deleted", name, of.NodeName)
 		rec := shown.record(r.Metadata.UID)
 		m.check("replaces", shown.overdue(r) && rec.Released.IsZero() && !v.staysWith(shown, r),
 			"rule %s hands node %s over, which it does not hold, has released, has time left, or must leave alone", name,
@@ -250,6 +252,18 @@ func (v *View) claimOf(n *node) *claim {
 		return nil
 	}
 	return of[0]
+}
+
+// terminates reports whether all NodeClaims that are about a node are being deleted, as the replica has read them.
+func (v *View) terminates(n *node) bool {
+	some := false
+	for c := range each[claim](v.Claims) {
+		if c.about(n) && c.Metadata.DeletionTimestamp == nil {
+			return false
+		}
+		some = some || c.about(n)
+	}
+	return some
 }
 
 // restReplaced: nodes that were released are not marked any more, and where the limits leave room, no node waits.

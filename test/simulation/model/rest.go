@@ -12,9 +12,6 @@ import (
 func (m *Model) Rest(v *View) {
 	v.Process = 0
 	m.Quiet(v)
-	for n := range v.nodes() {
-		m.restPublished(n, v)
-	}
 	for r := range v.rules() {
 		m.restReplaced(r, v)
 	}
@@ -29,6 +26,7 @@ func (m *Model) Quiet(v *View) {
 		}
 		m.restNode(n, v)
 		m.restOverride(n, v)
+		m.restPublished(n, v)
 	}
 	for r := range v.rules() {
 		m.restRule(r, v)
@@ -259,6 +257,7 @@ func (m *Model) restRule(r *rule, v *View) {
 	}
 	m.counts(r, v)
 	m.results(r, v)
+	m.served(r, v)
 	m.check("status", st.ObservedGeneration == r.Metadata.Generation, "the status of rule %s is of generation %d",
 		name, st.ObservedGeneration)
 	if v.frozen(r) != "" {

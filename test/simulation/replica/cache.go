@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -86,6 +87,8 @@ func kindOf(obj any) api.Kind {
 		return api.Rules
 	case *admissionv1alpha1.AdmissionRules:
 		return api.AdmissionRules
+	case *appsv1.DaemonSetList:
+		return api.DaemonSets
 	case *endpointsv1alpha1.KeptEndpoints:
 		return api.KeptEndpoints
 	case *apiextensionsv1.CustomResourceDefinition:

@@ -81,6 +81,9 @@ func (l live) around(out client.Object) (bool, error) {
 		if !r.World.Endpoints {
 			return true, apierrors.NewNotFound(schema.GroupResource{Resource: "mutatingadmissionpolicies"}, "")
 		}
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		out.Webhooks = []admissionregistrationv1.ValidatingWebhook{{Name: "pods.webhooks.nodegate.io"},
+			{Name: "bindings.webhooks.nodegate.io"}}
 	default:
 		return false, nil
 	}

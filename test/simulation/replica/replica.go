@@ -184,7 +184,8 @@ func (r *Replica) Start() {
 	engine, options := nodeadmission.EngineNone, &operator.Options{Namespace: "nodegate-system",
 		UnprotectedRecords: r.World.Unguarded, Lease: r.lease()}
 	if r.World.Webhooks {
-		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers()}
+		engine, options.Webhooks = nodeadmission.EngineWebhook, &operator.WebhookOptions{GuardUsers: guard.DefaultUsers(),
+			Name: "nodegate-webhook"}
 	}
 	if r.World.Policy { // as with --node-admission=auto
 		engine = nodeadmission.EnginePolicy
@@ -274,6 +275,7 @@ func (r *Replica) progress() {
 	if r.Leads && !r.begun && r.stores[api.Nodes].listed && r.operator.Rules.HasSynced() {
 		r.begun = true
 		r.operator.NodeRules.Begin()
+		utilruntime.Must(r.operator.Monitor.Look(r.ctx))
 	}
 }
 

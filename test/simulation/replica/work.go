@@ -144,6 +144,14 @@ func (r *Replica) Next() time.Time {
 	return earliest(all...)
 }
 
+// servedRetry is how long the operator waits after it could not read what serves a rule.
+const servedRetry = time.Minute + 5*time.Second
+
+// CouldNotRead reports whether the process could not read lately what serves rules.
+func (r *Replica) CouldNotRead() bool {
+	return !r.unreadAt.IsZero() && r.World.Now().Sub(r.unreadAt) < servedRetry
+}
+
 // podsRetry is how long the operator waits after it could not list the pods of a node.
 const podsRetry = 31 * time.Second
 

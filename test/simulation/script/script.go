@@ -134,7 +134,7 @@ var words = map[string]string{
 	"node.driver":   "the CSI driver of n%[1]d registers with %[7]d volumes; 0: unregisters",
 	"node.devices":  "the DRA driver of n%[1]d publishes %[7]d devices %[5]s",
 	"daemon.create": "DaemonSet d%[3]d is created: pool %[6]q, it tolerates %[5]q, and has minReadySeconds %[7]d",
-	"daemon.edit":   "DaemonSet d%[3]d gets minReadySeconds %[7]d",
+	"daemon.edit":   "DaemonSet d%[3]d gets minReadySeconds %[7]d, or another label if it has them",
 	"daemon.delete": "DaemonSet d%[3]d is deleted",
 	"daemon.sync":   "the DaemonSet controller creates and deletes pods of d%[3]d, not on n%[7]d: %[5]s",
 	"rule.create":   "rule r%[2]d is created: %[6]s",

@@ -52,5 +52,6 @@ func (w *World) clocks() []time.Time {
 func (w *World) by(r *replica.Replica) *model.View {
 	v := w.present()
 	v.Now, v.Ahead, v.Jumped, v.Leader, v.Started = r.Now(), r.Ahead, r.Jumped, r.Process(), r.Started()
+	v.Unread = r.CouldNotRead()
 	return v
 }

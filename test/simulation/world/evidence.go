@@ -81,6 +81,10 @@ func (w *World) doDaemons(s *script.Step) {
 		d.Spec.MinReadySeconds = int32(s.N)
 		pod := &d.Spec.Template.Spec
 		pod.Containers = []corev1.Container{{Name: "main", ReadinessProbe: &corev1.Probe{}}}
+		if s.Pod == 2 { // of the CSI driver
+			pod.Volumes = []corev1.Volume{{Name: "socket", VolumeSource: corev1.VolumeSource{HostPath: &corev1.
+				HostPathVolumeSource{Path: "/var/lib/kubelet/plugins/csi.example.com"}}}}
+		}
 		if s.Value != "" {
 			pod.NodeSelector = map[string]string{poolLabel: s.Value}
 		}
@@ -93,7 +97,11 @@ func (w *World) doDaemons(s *script.Step) {
 			Name: daemonsName(s.Pod)})
 	case "daemon.edit":
 		d := before.Meta.(*appsv1.DaemonSet).DeepCopy()
-		d.ResourceVersion, d.Spec.MinReadySeconds = "", int32(s.N)
+		d.ResourceVersion = ""
+		if d.Spec.MinReadySeconds == int32(s.N) {
+			d.Labels["daemon"] = map[bool]string{true: "other", false: d.Name}[d.Labels["daemon"] == d.Name]
+		}
+		d.Spec.MinReadySeconds = int32(s.N)
 		w.put(api.DaemonSets, key, d)
 	case "daemon.sync":
 		w.daemons(before.Meta.(*appsv1.DaemonSet), s)

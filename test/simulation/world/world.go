@@ -101,7 +101,7 @@ func Play(s *script.Script, definitions Definitions) Result {
 		lost: map[int]bool{}, refused: map[string]bool{}, cut: map[int]time.Time{}, ahead: map[int]time.Duration{},
 		evicted: map[types.UID]tried{}, faults: map[string]Met{}}
 	w.Model = model.New(w.time)
-	w.Model.Skewed, w.Model.Unguarded = w.skewed, s.Unguarded
+	w.Model.Skewed, w.Model.Unguarded, w.Model.Webhooks = w.skewed, s.Unguarded, s.Webhooks
 	w.server = api.New(w.time, definitions.CRDs["ours"])
 	w.server.Admit = w.admit
 	around := &replica.World{Server: w.server, Now: w.time, Forbidden: func() bool { return w.forbidden },
