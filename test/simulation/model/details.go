@@ -145,7 +145,8 @@ func (m *Model) served(r *rule, v *View) {
 	for i := range r.Spec.Requirements {
 		for _, document := range v.Sets {
 			driver, d := r.Spec.Requirements[i].CSIDriver, read[daemonSet](document)
-			if driver != nil && t.Key != "" && t.Effect != "PreferNoSchedule" && !d.tolerates(t.Key) && d.registers(driver.Name) {
+			if driver != nil && t.Key != "" && t.Effect != "PreferNoSchedule" && !d.tolerates(t.Key) &&
+				d.registers(driver.Name) {
 				kept = d.Metadata.Name
 			}
 		}

@@ -78,8 +78,8 @@ var Predicates = []string{"admission", "admits", "announced", "binds", "blamed",
 	"completes", "denies", "domains", "evicted", "evicts", "first", "frees", "frozen", "gone", "keeps", "labelled",
 	"lapsed", "lasts", "left", "lifted", "limit", "listed", "marked", "marker", "moved", "opened", "ours", "overruled",
 	"passes", "places", "published", "rate", "reached", "rehearsed", "replaces", "results", "returned", "room", "roomless",
-	"served", "single", "spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed", "unguards",
-	"value", "watched", "windows"}
+	"served", "single", "spared", "spares", "stands", "status", "stays", "taints", "theirs", "told", "turn", "unarmed",
+	"unguards", "value", "watched", "windows"}
 
 // Model judges a story.
 type Model struct {
