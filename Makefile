@@ -44,6 +44,8 @@ SYNTHETIC ?=
 RENDERED_GROUP = $(shell out="$$($(KUSTOMIZE) build $(CONFIG))" && printf '%s\n' "$$out" | sed -n 's/^ *- --api-group=//p')\
 $(if $(filter-out 0,$(.SHELLSTATUS)),$(error cannot render $(CONFIG)))
 API_GROUP ?= $(eval API_GROUP := $(or $(strip $(RENDERED_GROUP)),readiness.node.x-k8s.io))$(API_GROUP)
+# The directories of config for Nodegate's own API group begin with this.
+OWN = $(if $(filter rules.nodegate.io,$(API_GROUP)),own-group-)
 # Set to true to ignore what is gone already in "undeploy" and "uninstall".
 ignore-not-found ?= false
 # How long "undeploy" and "uninstall" wait for the operator to take its taints off.
@@ -283,8 +285,8 @@ chart: ## Lint and test the chart, and package it into dist.
 ##@ Release
 
 .PHONY: bundle
-bundle: ## Write the bundle for the Operator Lifecycle Manager to dist/bundle; VERSION=v0.1.0.
-	@$(KUSTOMIZE) build config/olm | hack/bundle.sh "$(VERSION)" dist/bundle
+bundle: ## Write the bundle for the Operator Lifecycle Manager to dist/bundle; VERSION=v0.1.0, API_GROUP=GROUP.
+	@$(KUSTOMIZE) build config/$(OWN)olm | hack/bundle.sh "$(VERSION)" dist/bundle
 
 .PHONY: release
 release: ## Write a release to dist: images, chart, manifests, plugin, SBOMs, checksums; VERSION=v0.1.0.
@@ -299,7 +301,7 @@ install: ## Install the CRDs into the current cluster, or bring them to this ver
 .PHONY: uninstall
 uninstall: ## Delete the rules and the CRDs from the current cluster.
 	$(DELETE_RULES)
-	$(KUSTOMIZE) build config/$(if $(filter rules.nodegate.io,$(API_GROUP)),own-group-crd,crd) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
+	$(KUSTOMIZE) build config/$(OWN)crd | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 
 # A server-side apply alone would keep validations of an earlier version's CRD.
 .PHONY: deploy

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +49,13 @@ const annotations = `annotations:
   operators.operatorframework.io.bundle.channels.v1: stable
   operators.operatorframework.io.bundle.channel.default.v1: stable
 `
+
+// described is what the catalog says of each CRD, by kind.
+var described = map[string]object{
+	"NodeReadinessRule": {"displayName": "Node readiness rule", "description": "What ready means for a set of nodes."},
+	"AdmissionRules": {"displayName": "Rules for admission", "description": "Which nodes get a taint at creation. " +
+		"Written by the operator only."},
+}
 
 func main() {
 	version := flag.String("version", "", "`version` of the operator, such as v0.1.0")
@@ -159,8 +167,14 @@ func build(csv object, objects, examples []object, version string) (map[string][
 			}
 			continue
 		case "CustomResourceDefinition":
-			owned = append(owned, object{"name": name, "kind": o.at("spec", "names", "kind"), "version": "v1alpha1",
-				"displayName": "Node readiness rule", "description": "What ready means for a set of nodes."})
+			crd := object{"name": name, "kind": o.at("spec", "names", "kind"), "version": "v1alpha1"}
+			maps.Copy(crd, described[o.text("spec", "names", "kind")])
+			owned = append(owned, crd)
+			for _, example := range examples {
+				if example["kind"] == crd["kind"] {
+					example["apiVersion"] = o.text("spec", "group") + "/v1alpha1"
+				}
+			}
 		case "Role", "ClusterRole":
 			if bound[kind+"/"+name] { // OLM creates it from the permissions
 				continue
