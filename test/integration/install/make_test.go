@@ -5,7 +5,9 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -112,10 +115,10 @@ func TestBuildInstaller(t *testing.T) {
 		want, err := kustomize(t.Context(), from)
 		cluster.Must(t, err)
 		images(want)
-		if diff := cmp.Diff(slices.Repeat([]string{image}, pods), images(got)); diff != "" {
+		if diff := gocmp.Diff(slices.Repeat([]string{image}, pods), images(got)); diff != "" {
 			t.Errorf("%s: the images (-want +got):\n%s", from, diff)
 		}
-		if diff := cmp.Diff(byName(want), byName(got)); diff != "" || len(want) != len(got) {
+		if diff := gocmp.Diff(byName(want), byName(got)); diff != "" || len(want) != len(got) {
 			t.Errorf("%s: %d objects, not %d (-rendered +in the file):\n%s", from, len(got), len(want), diff)
 		}
 	}
@@ -152,6 +155,11 @@ func TestMakeDeletesOnlyItsGroup(t *testing.T) {
 			t.Errorf("make uninstall %s takes the group as the user's word: %t, want %t:\n%s", arg, !want, want, out)
 		}
 	}
+	for arg, want := range map[string]string{"ARGS=": "config/olm", "API_GROUP=rules.nodegate.io": "config/own-group-olm"} {
+		if out := c.mustMake(t, "bundle", "-n", arg); !strings.Contains(out, "build "+want+" |") {
+			t.Errorf("make bundle %s does not build %s:\n%s", arg, want, out)
+		}
+	}
 	if out, err := c.make(t.Context(), "uninstall", "-n", "CONFIG=config/nothing"); err == nil {
 		t.Errorf("a group of nothing:\n%s", out)
 	}
@@ -170,6 +178,7 @@ func gone(ctx context.Context, c client.Client, o object) (bool, error) {
 func TestEmptyCluster(t *testing.T) {
 	empty := cluster.ForTest(t, cluster.Options{ControllerManager: true, Log: t.Output()})
 	t.Run("make", func(t *testing.T) { makeDeploy(t, empty) })
+	t.Run("make, beside another controller", func(t *testing.T) { makeBeside(t, empty) })
 	t.Run("helm", func(t *testing.T) { chartRulesOnAFirstInstall(t, empty) })
 }
 
@@ -222,4 +231,56 @@ func makeDeploy(t *testing.T, empty *cluster.Cluster) {
 	if err := there.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
 		t.Errorf("undeploy has deleted an object of others: %v", err)
 	}
+}
+
+// makeBeside: deploy and undeploy in the own API group leave another controller's CRD and rule as they are. Names
+// without a group mean that controller's rules, also if they have a later version.
+func makeBeside(t *testing.T, there *cluster.Cluster) {
+	ours, err := crd.Load()
+	cluster.Must(t, err)
+	theirs := ours.DeepCopy()
+	theirs.Spec.Versions[0].Name = "v1beta1"
+	cluster.Must(t, there.InstallCRD(theirs))
+	rule := ruleOf(t, "readiness.node.x-k8s.io/v1beta1", "theirs", "Theirs")
+	rule.SetFinalizers([]string{"readiness.node.x-k8s.io/cleanup-taints"})
+	cluster.Must(t, there.Client.Create(t.Context(), rule))
+	cluster.Must(t, there.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs))
+
+	c := newCheckout(t, there)
+	c.mustMake(t, "deploy", "CONFIG=config/own-group", "IMG=registry.example.com/nodegate:v9")
+	cluster.Must(t, there.Client.Create(t.Context(), ruleOf(t, "rules.nodegate.io/v1alpha1", "ours", "Ours")))
+	cache := t.TempDir()
+	for name, want := range map[string]string{"nodereadinessrules": "readiness.node.x-k8s.io/theirs",
+		"nodereadinessrule": "readiness.node.x-k8s.io/theirs", "nrr": "readiness.node.x-k8s.io/theirs",
+		"ngr": "rules.nodegate.io/ours"} {
+		out, err := execute(t.Context(), filepath.Join(there.Assets(), "kubectl"), "--kubeconfig", there.Kubeconfig(),
+			"--cache-dir", cache, "get", name, "-o", "name")
+		if err != nil || string(out) != "nodereadinessrule."+want+"\n" {
+			t.Errorf("kubectl get %s: %q, want %s (%v)", name, out, want, err)
+		}
+	}
+	deployed := c.installer(t)
+	c.mustMake(t, "undeploy", "CONFIG=config/own-group")
+	for _, o := range deployed {
+		if gone, err := gone(t.Context(), there.Client, o); err != nil || !gone {
+			t.Errorf("after undeploy, %s %s is still there: %v", o.GetKind(), o.GetName(), err)
+		}
+	}
+
+	now, crdNow := rule.DeepCopy(), theirs.DeepCopy()
+	cluster.Must(t, there.Client.Get(t.Context(), client.ObjectKeyFromObject(rule), now))
+	cluster.Must(t, there.Client.Get(t.Context(), client.ObjectKeyFromObject(theirs), crdNow))
+	if now.GetResourceVersion() != rule.GetResourceVersion() || crdNow.Generation != theirs.Generation {
+		t.Errorf("the other controller's rule or CRD has changed: %v, %v", now, crdNow.ObjectMeta)
+	}
+	now.SetFinalizers(nil)
+	cluster.Must(t, there.Client.Update(t.Context(), now))
+	cluster.Must(t, there.Client.Delete(t.Context(), crdNow))
+	cluster.Must(t, cluster.Poll(t.Context(), cluster.Limit, func() error {
+		err := there.Client.Get(t.Context(), client.ObjectKeyFromObject(crdNow), crdNow)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return cmp.Or(err, errors.New("the CRD is still there"))
+	}))
 }
