@@ -138,24 +138,29 @@ func byName(objects []object) map[string]map[string]any {
 	return out
 }
 
-// overlay renders a directory of config, by default config/default, without some components and with others.
+// overlay renders an overlay of a directory of config, by default of config/default, without some of its components and
+// with others, as docs/install.md says.
 func overlay(t *testing.T, base string, drop, add []string) []object {
 	t.Helper()
 	dir := t.TempDir()
 	cluster.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "config"))))
-	dir = filepath.Join(dir, cmp.Or(base, "default"))
-	file := filepath.Join(dir, "kustomization.yaml")
+	base = cmp.Or(base, "default")
+	file := filepath.Join(dir, base, "kustomization.yaml")
 	raw, err := os.ReadFile(file)
 	cluster.Must(t, err)
 	lines := strings.Split(strings.TrimRight(string(raw), "\n"), "\n")
 	for _, d := range drop {
 		lines = slices.DeleteFunc(lines, func(l string) bool { return l == "- ../components/"+d })
 	}
-	for _, a := range add {
-		lines = append(lines, "- ../components/"+a)
-	}
 	cluster.Must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	objects, err := kustomize(t.Context(), dir)
+	text := "resources: [../" + base + "]\ncomponents:\n"
+	for _, a := range add {
+		text += "- ../components/" + a + "\n"
+	}
+	user := filepath.Join(dir, "user")
+	cluster.Must(t, os.Mkdir(user, 0o700))
+	cluster.Must(t, os.WriteFile(filepath.Join(user, "kustomization.yaml"), []byte(text), 0o600))
+	objects, err := kustomize(t.Context(), user)
 	cluster.Must(t, err)
 	return objects
 }
