@@ -39,26 +39,22 @@ rules:
 `, userStem+strings.Join(contestants, ", "+userStem))
 }
 
-// The kinds of requests that are counted until the last taint has changed.
+// The kinds of requests.
 const (
-	kindPatch  = "node patches"
-	kindEvent  = "events"
-	kindStatus = "status writes"
-	kindOther  = "others"
+	kindPatch   = "node patches"
+	kindRefused = "refused node patches"
+	kindEvent   = "events"
+	kindStatus  = "status writes"
+	kindOther   = "others"
 )
 
-// requests are the requests of a contestant in a phase.
+// requests are the requests of a contestant in a phase, but watches, and what is asked for from time to time.
 type requests struct {
-	nodePatches, refused int // accepted, and refused
-	events               int
-	statusWrites         int
-	writes               int // of anything, refused or not
-	other                map[string]int
-	all                  int                    // but watches, and what is asked for from time to time
-	latest               string                 // of all
-	statusTimes          map[string][]time.Time // rule by rule
-	received             map[string][]time.Time // by kind
-	failed               map[string]int         // by what was asked for and the answer
+	received    map[string][]time.Time // by kind
+	statusTimes map[string][]time.Time // of status writes, by rule
+	other       map[string]int         // those of kindOther, and those that failed
+	writes      int                    // of anything, refused or not
+	latest      string
 }
 
 // periodic reports whether a replica sends the request from time to time, idle or not: every ten seconds it looks for
@@ -68,8 +64,8 @@ func periodic(what, uri string) bool {
 		what == "list nodes" && strings.HasSuffix(uri, "?limit=1")
 }
 
-// count adds a request.
-func (r *requests) count(e *auditv1.Event) {
+// add adds a request.
+func (r *requests) add(e *auditv1.Event) {
 	if e.Verb == "watch" {
 		return // it is logged when it ends, as it does from time to time
 	}
@@ -78,10 +74,7 @@ func (r *requests) count(e *auditv1.Event) {
 	if code < 400 && periodic(e.Verb+" "+resource, e.RequestURI) {
 		return
 	}
-	r.all, r.latest = r.all+1, fmt.Sprintf("%s %s %s", e.Verb, resource, object.Name)
-	if code >= 400 {
-		r.failed[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
-	}
+	r.latest = fmt.Sprintf("%s %s %s", e.Verb, resource, object.Name)
 	writes := e.Verb != "get" && e.Verb != "list"
 	if writes {
 		r.writes++
@@ -89,21 +82,32 @@ func (r *requests) count(e *auditv1.Event) {
 	kind := kindOther
 	switch {
 	case e.Verb == "patch" && resource == "nodes" && code >= 400:
-		r.refused++
+		kind = kindRefused
 	case e.Verb == "patch" && resource == "nodes":
 		kind = kindPatch
-		r.nodePatches++
 	case writes && resource == "events":
 		kind = kindEvent
-		r.events++
 	case writes && resource == "nodereadinessrules/status":
 		kind = kindStatus
-		r.statusWrites++
 		r.statusTimes[object.Name] = append(r.statusTimes[object.Name], e.RequestReceivedTimestamp.Time)
-	default:
+	}
+	if code >= 400 {
+		r.other[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
+	} else if kind == kindOther {
 		r.other[e.Verb+" "+resource]++
 	}
 	r.received[kind] = append(r.received[kind], e.RequestReceivedTimestamp.Time)
+}
+
+// count returns how many requests are of a kind.
+func (r *requests) count(kind string) int { return len(r.received[kind]) }
+
+// all returns how many requests there are.
+func (r *requests) all() (n int) {
+	for _, times := range r.received {
+		n += len(times)
+	}
+	return n
 }
 
 // until counts the requests of a kind that the API server received before a time.
@@ -117,8 +121,7 @@ func (r *requests) until(kind string, end time.Time) (n int) {
 }
 
 func newRequests() *requests {
-	return &requests{other: map[string]int{}, statusTimes: map[string][]time.Time{},
-		received: map[string][]time.Time{}, failed: map[string]int{}}
+	return &requests{received: map[string][]time.Time{}, statusTimes: map[string][]time.Time{}, other: map[string]int{}}
 }
 
 // auditLog reads the API server's audit log as it grows.
@@ -127,8 +130,6 @@ type auditLog struct {
 	offset int64
 }
 
-func newAuditLog(path string) *auditLog { return &auditLog{path: path} }
-
 // read adds what is new of a user to the requests, and reports whether there was any.
 func (l *auditLog) read(user string, r *requests) (bool, error) {
 	events, offset, err := cluster.ReadAuditFrom[auditv1.Event](l.path, l.offset)
@@ -136,13 +137,13 @@ func (l *auditLog) read(user string, r *requests) (bool, error) {
 		return false, nil
 	}
 	l.offset = offset
-	before := r.all
+	before := r.all()
 	for i := range events {
 		if events[i].User.Username == user {
-			r.count(&events[i])
+			r.add(&events[i])
 		}
 	}
-	return r.all > before, err
+	return r.all() > before, err
 }
 
 // quiet waits until a user has asked for nothing for a while.

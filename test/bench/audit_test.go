@@ -23,7 +23,7 @@ func line(user, verb, resource, subresource, name string, code int, second int) 
 
 func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.log")
-	l := newAuditLog(file)
+	l := &auditLog{path: file}
 	r := newRequests()
 	if more, err := l.read("me", r); err != nil || more {
 		t.Fatalf("before there is a log: %v, %v", more, err)
@@ -50,8 +50,8 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 	if more, err := l.read("me", r); err != nil || !more {
 		t.Fatalf("got %v, %v", more, err)
 	}
-	if r.all != 9 {
-		t.Errorf("%d requests, want 9: a line that is not complete is read later", r.all)
+	if n := r.all(); n != 9 {
+		t.Errorf("%d requests, want 9: a line that is not complete is read later", n)
 	}
 	if err := os.WriteFile(file, []byte(text+last), 0o600); err != nil {
 		t.Fatal(err)
@@ -61,14 +61,14 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 	}
 	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 5e8, time.UTC) }
 	want := &requests{
-		nodePatches: 2, refused: 1, events: 2, statusWrites: 2, writes: 9, all: 10,
-		latest:      "update nodereadinessrules/status r",
-		other:       map[string]int{"get nodes": 1, "patch nodereadinessrules": 1, "patch nodes/status": 1},
-		failed:      map[string]int{"patch nodes: 422": 1, "update nodereadinessrules/status: 409": 1},
+		writes: 9,
+		latest: "update nodereadinessrules/status r",
+		other: map[string]int{"get nodes": 1, "patch nodereadinessrules": 1, "patch nodes/status": 1, "patch nodes: 422": 1,
+			"update nodereadinessrules/status: 409": 1},
 		statusTimes: map[string][]time.Time{"r": {at(2), at(4)}},
 		received: map[string][]time.Time{
-			kindPatch: {at(1), at(1)}, kindEvent: {at(1), at(1)}, kindStatus: {at(2), at(4)},
-			kindOther: {at(1), at(1), at(2), at(2)},
+			kindPatch: {at(1), at(1)}, kindRefused: {at(1)}, kindEvent: {at(1), at(1)}, kindStatus: {at(2), at(4)},
+			kindOther: {at(1), at(2), at(2)},
 		},
 	}
 	if diff := cmp.Diff(want, r, cmp.AllowUnexported(requests{})); diff != "" {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -115,7 +114,7 @@ func forContestants(o *unstructured.Unstructured) error {
 }
 
 func (b *bench) connect() (err error) {
-	b.audit = newAuditLog(b.cluster.AuditLog())
+	b.audit = &auditLog{path: b.cluster.AuditLog()}
 	config := b.cluster.Config()
 	if b.admin, err = kubernetes.NewForConfig(withProtobuf(config)); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (b *bench) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	b.writer = newWriter(meta, b.rules, writers)
+	b.writer = newWriter(meta, b.rules)
 	for i := range b.nodes {
 		b.writer.names = append(b.writer.names, nodeName(i))
 	}
@@ -145,19 +144,13 @@ func (b *bench) createNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
 	say("creating %d nodes", b.nodes)
-	all, ctx2 := errgroup.WithContext(ctx)
-	all.SetLimit(writers)
-	for _, name := range b.writer.names {
-		all.Go(func() error {
-			node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
-			node.Status.Conditions = append(node.Status.Conditions, b.writer.conditions(corev1.ConditionFalse)...)
-			if _, err := b.admin.CoreV1().Nodes().Create(ctx2, node, metav1.CreateOptions{}); err != nil {
-				return fmt.Errorf("creating node %q: %w", name, err)
-			}
-			return nil
-		})
-	}
-	if err := all.Wait(); err != nil {
+	err := forEach(ctx, b.writer.names, func(ctx context.Context, _ int, name string) error {
+		node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
+		node.Status.Conditions = append(node.Status.Conditions, b.writer.conditions(corev1.ConditionFalse)...)
+		_, err := b.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if err := b.createPods(ctx); err != nil {
@@ -170,7 +163,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.watch.waitFor(ctx, b.writer.latest())
+	return nil
 }
 
 // reset makes all nodes what they are before the first phase: without taints, with conditions that are not True. Only
@@ -185,13 +178,7 @@ func (b *bench) reset(ctx context.Context) error {
 	if err := b.writer.clear(ctx); err != nil {
 		return err
 	}
-	if err := b.watch.waitFor(ctx, b.writer.latest()); err != nil {
-		return err
-	}
-	if n := b.watch.stained(); n > 0 {
-		return fmt.Errorf("%d nodes have taints or records before the first phase", n)
-	}
-	return b.cluster.Compact(ctx)
+	return errors.Join(cluster.Poll(ctx, setUpLimit, b.watch.clean), b.cluster.Compact(ctx))
 }
 
 // sleep reports false when the context has ended first.

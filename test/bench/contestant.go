@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -53,12 +52,7 @@ func (b *bench) apply(ctx context.Context, c *contestant) error {
 	if c.isOperator() {
 		return b.createRules(ctx)
 	}
-	return applyFloor(ctx, c.base)
-}
-
-// applyFloor makes the floor act.
-func applyFloor(ctx context.Context, base string) error {
-	return cluster.Probe(nil, base+"/apply")(ctx)
+	return cluster.Probe(nil, c.base+"/apply")(ctx)
 }
 
 // command returns how a contestant is started, and the URL below which its metrics are, or what the floor serves.
@@ -113,11 +107,8 @@ func newRule(i int) *v1alpha1.NodeReadinessRule {
 
 // deleteRules deletes the rules, and waits until the operator has removed their finalizers.
 func (b *bench) deleteRules(ctx context.Context) error {
-	for i := range b.rules {
-		rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
-		if err := client.IgnoreNotFound(b.cluster.Client.Delete(ctx, rule)); err != nil {
-			return err
-		}
+	if err := b.cluster.Client.DeleteAllOf(ctx, &v1alpha1.NodeReadinessRule{}); err != nil {
+		return err
 	}
 	return cluster.Poll(ctx, b.phaseLimit(), func() error {
 		rules := &v1alpha1.NodeReadinessRuleList{}
@@ -129,21 +120,13 @@ func (b *bench) deleteRules(ctx context.Context) error {
 	})
 }
 
-// ruleStatus is the status of a rule.
-type ruleStatus struct {
-	name  string
-	nodes v1alpha1.NodeCounts
-}
-
-func (b *bench) ruleStatuses(ctx context.Context) ([]ruleStatus, error) {
+// ruleStatuses returns what the statuses of the rules count.
+func (b *bench) ruleStatuses(ctx context.Context) (map[string]v1alpha1.NodeCounts, error) {
 	rules := &v1alpha1.NodeReadinessRuleList{}
-	if err := b.cluster.Client.List(ctx, rules); err != nil {
-		return nil, err
-	}
-	var out []ruleStatus
+	err := b.cluster.Client.List(ctx, rules)
+	out := map[string]v1alpha1.NodeCounts{}
 	for i := range rules.Items {
-		rule := &rules.Items[i]
-		out = append(out, ruleStatus{rule.Name, ptr.Deref(rule.Status.Nodes, v1alpha1.NodeCounts{})})
+		out[rules.Items[i].Name] = ptr.Deref(rules.Items[i].Status.Nodes, v1alpha1.NodeCounts{})
 	}
-	return out, nil
+	return out, err
 }

@@ -6,20 +6,13 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
-)
-
-// The kinds of evidence that rules can go by here.
-const (
-	byConditions = "conditions"
-	byPods       = "pods"
+	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 const (
@@ -31,7 +24,7 @@ const (
 
 // require makes a rule go by its evidence.
 func (o *options) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
-	if o.evidence == byConditions {
+	if o.evidence == measure.ByConditions {
 		spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(rule), RequiredStatus: "True"}}
 		return
 	}
@@ -43,15 +36,13 @@ func (o *options) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
 
 // turnFirst writes the evidence of the first node.
 func (b *bench) turnFirst(ctx context.Context, status corev1.ConditionStatus) error {
-	only := newWriter(b.writer.client, b.rules, 1)
-	only.names = b.writer.names[:1]
-	_, err := b.turn(ctx, only, status)
+	_, err := b.turn(ctx, newWriter(b.writer.client, b.rules, b.writer.names[0]), status)
 	return err
 }
 
 // turn writes the evidence of the nodes of a writer.
 func (b *bench) turn(ctx context.Context, w *writer, status corev1.ConditionStatus) (*writes, error) {
-	if b.evidence == byConditions {
+	if b.evidence == measure.ByConditions {
 		return w.setConditions(ctx, status)
 	}
 	patch, err := json.Marshal(map[string]any{"status": podStatus(status)})
@@ -77,24 +68,17 @@ func podStatus(status corev1.ConditionStatus) corev1.PodStatus {
 
 // createPods makes the pods that rules go by.
 func (b *bench) createPods(ctx context.Context) error {
-	if b.evidence != byPods {
+	if b.evidence != measure.ByPods {
 		return nil
 	}
-	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(writers)
-	for _, node := range b.writer.names {
-		all.Go(func() error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: evidencePod(node),
-				Labels: map[string]string{evidenceLabel: evidenceValue}}}
-			pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main",
-				Image: "registry.example.com/app:1",
-				ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
-					Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
-			if _, err := b.admin.CoreV1().Pods(evidenceNamespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-				return fmt.Errorf("creating pod %q: %w", pod.Name, err)
-			}
-			return nil
-		})
-	}
-	return all.Wait()
+	return forEach(ctx, b.writer.names, func(ctx context.Context, _ int, node string) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: evidencePod(node),
+			Labels: map[string]string{evidenceLabel: evidenceValue}}}
+		pod.Spec = corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main",
+			Image: "registry.example.com/app:1",
+			ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{
+				Exec: &corev1.ExecAction{Command: []string{"true"}}}}}}}
+		_, err := b.admin.CoreV1().Pods(evidenceNamespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
 }

@@ -38,6 +38,8 @@ import (
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/internal/text"
 	"github.com/nodegate/nodegate/internal/watch"
+	"github.com/nodegate/nodegate/test/bench/measure"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // floor is the bare loop: it watches nodes with the operator's decoder, and sends one patch for each whose taints are
@@ -64,7 +66,7 @@ func floorMain(ctx context.Context, args []string) error {
 	kubeconfig := fs.String("kubeconfig", "", "")
 	pairs := fs.Int("rules", 1, "")
 	address := fs.String("address", "", "where /readyz and /apply are served")
-	evidence := fs.String("evidence", byConditions, "")
+	evidence := fs.String("evidence", measure.ByConditions, "")
 	lean := fs.Bool("lean", false, "write no records and no events")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -77,7 +79,7 @@ func floorMain(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *evidence == byPods {
+	if *evidence == measure.ByPods {
 		if err := f.watchPods(ctx); err != nil {
 			return err
 		}
@@ -202,7 +204,7 @@ func (f *floor) look(obj any) {
 // wrong is the decision.
 func (f *floor) wrong(node *corev1.Node) bool {
 	for i := range f.pairs {
-		if f.holds(node, i) == tainted(node, taintKey(i)) {
+		if f.holds(node, i) == cluster.HasTaint(node, taintKey(i)) {
 			return true
 		}
 	}
@@ -211,7 +213,8 @@ func (f *floor) wrong(node *corev1.Node) bool {
 
 func (f *floor) holds(node *corev1.Node, pair int) bool {
 	if f.pods == nil {
-		return holds(node, conditionType(pair))
+		c := cluster.ConditionOf(node, corev1.NodeConditionType(conditionType(pair)))
+		return c != nil && c.Status == corev1.ConditionTrue
 	}
 	pods, err := f.pods.ByIndex(nodeIndex, node.Name)
 	return err == nil && slices.ContainsFunc(pods, func(obj any) bool {
@@ -220,24 +223,6 @@ func (f *floor) holds(node *corev1.Node, pair int) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})
 	})
-}
-
-func holds(node *corev1.Node, kind string) bool {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; string(c.Type) == kind {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func tainted(node *corev1.Node, key string) bool {
-	for i := range node.Spec.Taints {
-		if node.Spec.Taints[i].Key == key {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *floor) work(ctx context.Context) {
@@ -274,7 +259,7 @@ func (f *floor) patch(ctx context.Context, node *corev1.Node) error {
 			want = append(want, taint)
 			record.Taint, record.Since = nodeview.FormatTaint(taint), now
 		}
-		if !f.lean && held != tainted(node, taint.Key) {
+		if !f.lean && held != cluster.HasTaint(node, taint.Key) {
 			annotations[floorRecordKey(i)] = record.Encode()
 			changes = append(changes, fmt.Sprintf("Changed taint %s for rule %s", nodeview.FormatTaint(taint), ruleName(i)))
 		}

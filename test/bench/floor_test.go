@@ -62,7 +62,7 @@ func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
 			defer cancel() // before, since the server waits for the watch to end
 			ended := make(chan error, 1)
 			go func() { ended <- f.run(ctx, address) }()
-			apply := func() error { return applyFloor(ctx, "http://"+address) }
+			apply := func() error { return cluster.Probe(nil, "http://"+address+"/apply")(ctx) }
 			if err := cluster.Poll(ctx, time.Minute, apply); err != nil {
 				t.Fatal(err)
 			}

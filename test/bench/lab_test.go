@@ -5,14 +5,13 @@ package main
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // The operator must run on what takes the place of the API server: it must answer all that is asked for at the start.
 func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
-	l, stop, err := newLab(t.Context(), &options{nodes: 3, rules: 2, timeout: 3 * time.Minute})
+	l, stop, err := newLab(t.Context(), &options{nodes: 3, rules: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,13 +21,13 @@ func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill() //nolint:errcheck // it writes nothing that matters
-	if err := l.burst(t.Context(), l.rules, l.apply); err != nil {
+	if err := l.burst(t.Context(), l.rules, 0, l.apply); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.turnAll(t.Context(), corev1.ConditionTrue, l.nodes); err != nil {
+	if err := l.turnAll(t.Context(), corev1.ConditionTrue, l.nodes, 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.statuses(t.Context(), l.nodes, 0); err != nil {
+	if err := l.statuses(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -14,77 +14,73 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// workers is the number of nodes that the operator, and the floor, work on at a time; writers is the number of
-// conditions that are written at a time.
-const workers, writers = 16, 32
+const (
+	// workers is the number of nodes that the operator, and the floor, work on at a time; writers is the number of
+	// conditions that are written at a time.
+	workers, writers = 16, 32
+	// heartbeats is how many each node sends, kubelet's and the reporters' in turns.
+	heartbeats = 6
+	// runLimit ends a run that hangs.
+	runLimit = 12 * time.Hour
+)
 
 type options struct {
 	nodes, rules, rounds int
-	heartbeats           int
 	evidence             string
-	// synthetic is whether a synthetic server takes the place of the control plane. Only then can there be an outage.
-	synthetic, outage bool
-	json              string
-	commit            string
-	timeout           time.Duration
+	json                 string
 }
 
-func (o *options) bind(fs *flag.FlagSet) {
-	fs.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
-	fs.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has a condition and a taint of its own")
-	fs.IntVar(&o.rounds, "rounds", 3, "`number` of rounds; the report has their medians")
-	fs.IntVar(&o.heartbeats, "heartbeats", 6, "`number` of heartbeats of each node, kubelet's and the reporters' in turns")
-	fs.StringVar(&o.evidence, "evidence", byConditions,
-		"what rules go by: `conditions` of the node, or pods, one on each node")
-	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
-	fs.BoolVar(&o.synthetic, "synthetic", false, "measure against a small server in memory instead of a control plane")
-	fs.BoolVar(&o.outage, "outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
-	fs.DurationVar(&o.timeout, "timeout", 3*time.Hour, "for how long it may run in all")
-}
-
-func (o *options) validate() error {
-	if min(o.nodes, o.rules, o.rounds, o.heartbeats) < 1 {
-		return errors.New("all numbers must be at least 1")
-	}
-	if o.rules > 100 {
-		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
-	}
-	if o.outage && !o.synthetic {
-		return errors.New("--outage: needs --synthetic")
-	}
-	if o.evidence != byConditions && o.evidence != byPods {
-		return fmt.Errorf("--evidence: must be %s or %s, not %q", byConditions, byPods, o.evidence)
-	}
-	return nil
-}
-
-func main() { command.Main(start) }
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		return floorMain(ctx, os.Args[2:])
 	}
 	o := &options{}
-	if err := command.Parse(o.bind, o.validate); err != nil {
+	flag.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
+	flag.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has its own condition and taint")
+	flag.IntVar(&o.rounds, "rounds", 3, "`number` of rounds; the report has their medians")
+	flag.StringVar(&o.evidence, "evidence", measure.ByConditions,
+		"what rules go by: `conditions` of the node, or pods, one on each node")
+	flag.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
+	synthetic := flag.Bool("synthetic", false, "measure against a small server in memory instead of a control plane")
+	outage := flag.Bool("outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
+	if err := measure.ParseFlags(); err != nil {
 		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, runLimit)
+	defer cancel()
+	switch {
+	case o.rules > 100:
+		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
+	case o.evidence != measure.ByConditions && o.evidence != measure.ByPods:
+		return fmt.Errorf("--evidence: must be %s or %s, not %q", measure.ByConditions, measure.ByPods, o.evidence)
+	case *synthetic:
+		return runSynthetic(ctx, o, *outage)
+	case *outage:
+		return errors.New("--outage: needs --synthetic")
 	}
 	return run(ctx, o)
 }
 
 func run(ctx context.Context, o *options) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
-	defer cancel()
-	o.commit = measure.Commit(ctx)
-	if o.synthetic {
-		return runSynthetic(ctx, o)
+	run := measure.NewRun(ctx, o.evidence)
+	files, err := filepath.Glob(filepath.Join(cluster.Root(), "docs", "bench", "*.json"))
+	if err != nil {
+		return err
+	}
+	earlier, err := measure.Read(files)
+	if err != nil {
+		return err
 	}
 	b, err := newBench(ctx, o)
 	if err != nil {
@@ -92,8 +88,7 @@ func run(ctx context.Context, o *options) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 
-	before, stolen := measure.LoadAverage(), measure.Stolen()
-	results, run := &results{options: o}, &measure.Run{}
+	results := &results{}
 	for round := range o.rounds {
 		for _, name := range order(round) {
 			say("round %d of %d: %s", round+1, o.rounds, name)
@@ -103,20 +98,14 @@ func run(ctx context.Context, o *options) (err error) {
 			}
 			results.add(name, phases)
 		}
-		run = o.result(results.lines())
-		run.Rounds, run.Stolen = round+1, (measure.Stolen() - stolen).Seconds()
+		run.Nodes, run.Rules, run.Rounds, run.Lines = o.nodes, o.rules, round+1, results.lines()
+		run.Guard(earlier)
 		if err := run.Write(o.json); err != nil { // now: a run that is ended early keeps its rounds
 			return err
 		}
 	}
-	fmt.Printf("\nload average %.2f before and %.2f after\n\n", before, measure.LoadAverage())
-	return results.print(os.Stdout, run)
-}
-
-// result returns what --json writes.
-func (o *options) result(lines []measure.Line) *measure.Run {
-	return &measure.Run{Commit: o.commit, Machine: measure.Machine(), Nodes: o.nodes, Rules: o.rules,
-		Rounds: o.rounds, Evidence: o.evidence, Lines: lines}
+	fmt.Print("\n" + run.Table())
+	return results.complaints()
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is

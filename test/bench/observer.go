@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +28,6 @@ type observer struct {
 	index   map[string]int
 	taints  []int  // of ours, node by node
 	records []bool // whether the node has a record of the operator
-	version uint64 // of the latest event
 	err     error
 
 	want    int // taints on each node
@@ -99,11 +97,9 @@ func (o *observer) see(e watch.Event) error {
 	for key := range node.Annotations {
 		record = record || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix)
 	}
-	version, _ := strconv.ParseUint(node.ResourceVersion, 10, 64)
 
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.version = max(o.version, version)
 	i, known := o.index[node.Name]
 	if !known {
 		return nil
@@ -168,20 +164,8 @@ func (o *observer) taintsOf(i int) int {
 	return o.taints[i]
 }
 
-// waitFor waits until the watch has seen a resource version.
-func (o *observer) waitFor(ctx context.Context, version uint64) error {
-	return cluster.Poll(ctx, setUpLimit, func() error {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.version < version {
-			return errors.Join(o.err, fmt.Errorf("the watch is at version %d, not at %d", o.version, version))
-		}
-		return o.err
-	})
-}
-
-// stained returns the number of nodes that have taints or records.
-func (o *observer) stained() int {
+// clean returns an error if nodes have taints or records.
+func (o *observer) clean() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
@@ -190,5 +174,8 @@ func (o *observer) stained() int {
 			n++
 		}
 	}
-	return n
+	if n > 0 {
+		return fmt.Errorf("%d nodes have taints or records", n)
+	}
+	return nil
 }

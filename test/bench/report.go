@@ -4,17 +4,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
 // results are the measurements of all contestants: by name and phase, round by round.
 type results struct {
-	*options
 	measured map[string][phaseCount][]*measurement
 }
 
@@ -29,6 +30,19 @@ func (r *results) add(name string, phases []*measurement) {
 	r.measured[name] = all
 }
 
+// complaints returns what the operator did wrong.
+func (r *results) complaints() error {
+	var all []error
+	for phase, of := range r.measured[operatorName] {
+		for round, m := range of {
+			if m.wrong != nil {
+				all = append(all, fmt.Errorf("%s, round %d: %w", phaseTitles[phase], round+1, m.wrong))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
 // series is one number of a contestant in a phase, round by round.
 func (r *results) series(name string, phase int, get func(*measurement) float64) []float64 {
 	var out []float64
@@ -38,21 +52,12 @@ func (r *results) series(name string, phase int, get func(*measurement) float64)
 	return out
 }
 
-var changing = []int{applied, turnedTrue, turnedFalse}
-
 func wall(m *measurement) float64         { return m.wall.Seconds() }
 func p50(m *measurement) float64          { return m.p50.Seconds() }
 func p99(m *measurement) float64          { return m.p99.Seconds() }
 func cpu(m *measurement) float64          { return m.usage.Contestant.Seconds() }
 func controlPlane(m *measurement) float64 { return m.usage.ControlPlane.Seconds() }
 func peak(m *measurement) float64         { return float64(m.peak) / (1 << 20) }
-
-// print prints the targets, and the table.
-func (r *results) print(w io.Writer, run *measure.Run) error {
-	err := measure.Targets(w, r.targets())
-	fmt.Fprint(w, "\n"+run.Table())
-	return err
-}
 
 func (r *results) lines() []measure.Line {
 	var out []measure.Line
@@ -62,23 +67,18 @@ func (r *results) lines() []measure.Line {
 				continue
 			}
 			get := func(f func(*measurement) float64) float64 { return measure.Median(r.series(name, phase, f)) }
-			count := func(n func(*requests) int) float64 {
-				return get(func(m *measurement) float64 { return float64(n(&m.requests)) })
+			count := func(kind string) float64 {
+				return get(func(m *measurement) float64 { return float64(m.requests.count(kind)) })
 			}
 			line := measure.Line{
 				Phase: name + ": " + phaseTitles[phase],
 				Wall:  get(wall), P50: get(p50), P99: get(p99), CPU: get(cpu), PeakMiB: get(peak),
 				ControlPlaneCPU: get(controlPlane),
 				OthersCPU:       get(func(m *measurement) float64 { return m.usage.Others.Seconds() }),
-				Patches:         count(func(q *requests) int { return q.nodePatches }),
-				Refused:         count(func(q *requests) int { return q.refused }),
-				Events:          count(func(q *requests) int { return q.events }),
-				StatusWrites:    count(func(q *requests) int { return q.statusWrites }),
-				Other: count(func(q *requests) int {
-					return q.all - q.nodePatches - q.refused - q.events - q.statusWrites
-				}),
+				Patches:         count(kindPatch), Refused: count(kindRefused), Events: count(kindEvent),
+				StatusWrites: count(kindStatus), Other: count(kindOther),
 			}
-			if slices.Contains(changing, phase) {
+			if phase < beating {
 				line.Until = map[string]float64{}
 				for _, kind := range []string{kindPatch, kindEvent, kindStatus, kindOther} {
 					line.Until[kind] = get(func(m *measurement) float64 { return float64(m.requests.until(kind, m.last)) })
@@ -104,16 +104,90 @@ func (r *results) ratios(phase int, floor string) measure.Ratios {
 }
 
 // summary is one line about a measurement, for the progress.
-func (m *measurement) summary(phase int) string {
-	s := fmt.Sprintf("%.2f s CPU, %d node patches, %d events, %d status writes",
-		m.usage.Contestant.Seconds(), m.requests.nodePatches, m.requests.events, m.requests.statusWrites)
-	if phase != beating {
-		s = fmt.Sprintf("%.2f s, p99 %.0f ms, %s", m.wall.Seconds(), m.p99.Seconds()*1000, s)
-	}
-	for _, more := range []map[string]int{m.requests.other, m.requests.failed} {
-		for _, what := range slices.Sorted(maps.Keys(more)) {
-			s += fmt.Sprintf(", %d x %s", more[what], what)
-		}
+func (m *measurement) summary() string {
+	s := fmt.Sprintf("%.2f s, p99 %.0f ms, %.2f s CPU, %d node patches, %d events, %d status writes",
+		m.wall.Seconds(), m.p99.Seconds()*1000, m.usage.Contestant.Seconds(), m.requests.count(kindPatch),
+		m.requests.count(kindEvent), m.requests.count(kindStatus))
+	for _, what := range slices.Sorted(maps.Keys(m.requests.other)) {
+		s += fmt.Sprintf(", %d x %s", m.requests.other[what], what)
 	}
 	return s
+}
+
+const (
+	// maxStart is the time from the start until the first patch is seen.
+	maxStart = 10 * time.Second
+	// The operator writes a rule's status at most once in two seconds, and two statuses a second in all, after a burst of
+	// 20. The times are those at which the API server received the writes: the margin is for the way there, which is
+	// long where the machine is busy.
+	statusInterval, statusMargin = 2 * time.Second, time.Second
+	statusRate, statusBurst      = 2, 20
+)
+
+// check returns what the operator did wrong in a phase. A time is worth nothing if nodes are not as they should be, or
+// if more was written than is needed.
+func (o *options) check(phase int, m *measurement) error {
+	var all []error
+	complain := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Errorf(format, args...))
+		}
+	}
+	held, most := o.nodes, o.nodes // nodes that each rule holds, and how often taints may change
+	switch phase {
+	case applied: // rules come one by one: a node may meet each on its own
+		most *= o.rules
+	case turnedTrue:
+		held = 0
+	case beating:
+		most = 0
+	case restarted:
+		held, most = held-1, 1
+	}
+	count := m.requests.count
+	patches := count(kindPatch) + count(kindRefused)
+	complain(m.wrongNodes > 0, "%d nodes do not have the right taints", m.wrongNodes)
+	complain(m.changes > most, "taints changed %d times, at most %d would do", m.changes, most)
+	complain(patches < min(o.nodes, most) || patches > most, "%d patches of %d nodes", patches, o.nodes)
+	// Beside those about nodes there is at most one event about a rule for each write of its status.
+	complain(count(kindEvent) > count(kindPatch)+count(kindStatus), "%d events for %d patches", count(kindEvent), patches)
+	complain(phase == beating && m.requests.all() > 0, "requests for heartbeats: %s", m.summary())
+	complain(m.idleWrites > 0, "%d writes after a restart with nothing to do", m.idleWrites)
+	complain(phase == restarted && m.wall > maxStart, "the first patch %s after the start", m.wall)
+	pace := paceComplaint(m.requests.statusTimes)
+	complain(pace != "", "%s", pace)
+	want := v1alpha1.NodeCounts{Matched: int32(o.nodes), Ready: int32(o.nodes - held), Held: int32(held)}
+	for rule, got := range m.rules {
+		complain(got != want, "the status of rule %s has %+v, not %+v", rule, got, want)
+	}
+	return errors.Join(all...)
+}
+
+// paceComplaint says whether status writes came faster than they may.
+func paceComplaint(byRule map[string][]time.Time) string {
+	var all []time.Time
+	for _, name := range slices.Sorted(maps.Keys(byRule)) {
+		if tooFast(byRule[name], statusInterval, statusMargin) {
+			return fmt.Sprintf("more than one write in %s of rule %s", statusInterval, name)
+		}
+		all = append(all, byRule[name]...)
+	}
+	const interval = time.Second / statusRate
+	if tooFast(all, interval, statusMargin+(statusBurst-1)*interval) {
+		return fmt.Sprintf("more than %d writes a second", statusRate)
+	}
+	return ""
+}
+
+// tooFast reports whether any of the times is earlier than an interval after the one before, by more than a tolerance.
+// Times that are later make no room for others (the generic cell rate algorithm, ITU-T I.371).
+func tooFast(times []time.Time, interval, tolerance time.Duration) bool {
+	var due time.Time
+	for _, t := range slices.SortedFunc(slices.Values(times), time.Time.Compare) {
+		if t.Before(due.Add(-tolerance)) {
+			return true
+		}
+		due = latest([]time.Time{t, due}).Add(interval)
+	}
+	return false
 }

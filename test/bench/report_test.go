@@ -4,174 +4,81 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-// good are results in which every target is reached: the operator takes as long as the floor, and does what it should.
-func good(nodes, rules int) *results {
-	r := &results{options: &options{nodes: nodes, rules: rules, rounds: 6, heartbeats: 6}}
-	for _, name := range contestants {
-		var phases []*measurement
-		for phase := range phaseCount {
-			m := &measurement{wall: time.Second, p99: time.Second, usage: measure.Usage{Contestant: time.Second}}
-			switch {
-			case phase < beating:
-				m.requests.nodePatches, m.requests.all, m.changes = nodes, nodes, nodes
-			case phase == restarted:
-				m.requests.nodePatches, m.changes = 1, 1
-			}
-			if name == operatorName {
-				switch phase {
-				case turnedTrue:
-				case restarted:
-					m.wantHeld = nodes - 1
-				default:
-					m.wantHeld = nodes
-				}
-				m.rules = []ruleStatus{{name: "r", nodes: v1alpha1.NodeCounts{
-					Matched: int32(nodes), Held: int32(m.wantHeld), Ready: int32(nodes - m.wantHeld)}}}
-			}
-			phases = append(phases, m)
-		}
-		for range r.rounds { // all alike
-			r.add(name, phases)
-		}
-	}
-	return r
+// requested returns so many requests of a kind.
+func requested(kind string, n int) requests {
+	return requests{received: map[string][]time.Time{kind: make([]time.Time, n)}}
 }
 
-func TestVerdict(t *testing.T) {
+func TestCheck(t *testing.T) {
+	const nodes = 100
+	o := &options{nodes: nodes, rules: 2}
 	for name, test := range map[string]struct {
-		rules       int
-		change      func(operator [phaseCount][]*measurement)
-		notReached  []string
-		wantsMissed bool
+		phase  int
+		change func(*measurement)
+		want   string
 	}{
-		"all is reached": {},
-		"slow, which is timed": {
-			change: func(o [phaseCount][]*measurement) {
-				o[turnedTrue][0].wall, o[turnedFalse][0].p99 = 1101*time.Millisecond, 2*time.Second
-			},
-			notReached: []string{"wall time", "p99"},
-		},
-		"exactly as long as it may take": {
-			change: func(o [phaseCount][]*measurement) { o[applied][0].wall = 1100 * time.Millisecond },
-		},
-		"one round of six that is slow does not decide": {
-			change: func(o [phaseCount][]*measurement) {
-				slow := *o[applied][5]
-				slow.wall = 2 * time.Second
-				o[applied][5] = &slow
-			},
-			notReached: []string{"undecided: wall time"},
-		},
-		"memory that grows with each burst": {
-			change:     func(o [phaseCount][]*measurement) { o[applied][0].peak, o[turnedFalse][0].peak = 100, 120 },
-			notReached: []string{"the third burst"},
-		},
-		"two events for a patch": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.events = 101 },
-			notReached: []string{"at most one event"}, wantsMissed: true,
-		},
-		"a restart that writes": {
-			change:     func(o [phaseCount][]*measurement) { o[restarted][0].idleWrites = 1 },
-			notReached: []string{"a restart"}, wantsMissed: true,
-		},
-		"a restart that is slow": {
-			change:     func(o [phaseCount][]*measurement) { o[restarted][0].wall = 11 * time.Second },
-			notReached: []string{"a restart"}, wantsMissed: true,
-		},
-		"busy with heartbeats": {
-			change:     func(o [phaseCount][]*measurement) { o[beating][0].usage.Contestant = 1201 * time.Millisecond },
-			notReached: []string{"CPU for heartbeats"},
-		},
-		"one patch too many": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.nodePatches++ },
-			notReached: []string{"one node patch"}, wantsMissed: true,
-		},
-		"a patch that was refused is one, too": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.refused++ },
-			notReached: []string{"one node patch"}, wantsMissed: true,
-		},
-		"of several rules that come one by one a node may meet each": {
-			rules: 2,
-			change: func(o [phaseCount][]*measurement) {
-				o[applied][0].requests.nodePatches *= 2
-				o[applied][0].changes *= 2
-			},
-		},
-		"but not when they change together": {
-			rules:      2,
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].requests.nodePatches *= 2 },
-			notReached: []string{"one node patch"}, wantsMissed: true,
-		},
-		"a request for a heartbeat": {
-			change:     func(o [phaseCount][]*measurement) { o[beating][0].requests.all = 1 },
-			notReached: []string{"no request"}, wantsMissed: true,
-		},
-		"a taint that is missing": {
-			change:     func(o [phaseCount][]*measurement) { o[applied][0].wrong = 1 },
-			notReached: []string{"every taint"}, wantsMissed: true,
-		},
-		"a taint that flaps": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].changes += 2 },
-			notReached: []string{"every taint"}, wantsMissed: true,
-		},
-		"a status that is behind": {
-			change:     func(o [phaseCount][]*measurement) { o[turnedTrue][0].rules[0].nodes.Ready-- },
-			notReached: []string{"every taint"}, wantsMissed: true,
-		},
-		"status writes in a row": {
-			change: func(o [phaseCount][]*measurement) {
-				now := time.Now()
-				o[applied][0].requests.statusTimes = map[string][]time.Time{"r": {now, now.Add(500 * time.Millisecond)}}
-			},
-			notReached: []string{"status writes"}, wantsMissed: true,
-		},
+		"nothing is wrong": {phase: turnedTrue},
+		"a taint is missing": {phase: applied, change: func(m *measurement) { m.wrongNodes = 1 },
+			want: "1 nodes do not have the right taints"},
+		"a taint flaps": {phase: turnedTrue, change: func(m *measurement) { m.changes += 2 },
+			want: "taints changed 102 times, at most 100 would do"},
+		"one patch too many": {phase: turnedTrue, change: func(m *measurement) { m.requests = requested(kindPatch, 101) },
+			want: "101 patches of 100 nodes"},
+		"a patch that was refused is one, too": {phase: turnedTrue, change: func(m *measurement) {
+			m.requests.received[kindRefused] = make([]time.Time, 1)
+		}, want: "101 patches of 100 nodes"},
+		"of rules that come one by one a node may meet each": {phase: applied, change: func(m *measurement) {
+			m.requests, m.changes = requested(kindPatch, 200), 200
+		}},
+		"two events for a patch": {phase: turnedFalse, change: func(m *measurement) {
+			m.requests.received[kindEvent] = make([]time.Time, 101)
+		}, want: "101 events for 100 patches"},
+		"a request for a heartbeat": {phase: beating, change: func(m *measurement) {
+			m.requests = requested(kindOther, 1)
+		}, want: "requests for heartbeats: "},
+		"a restart that writes": {phase: restarted, change: func(m *measurement) { m.idleWrites = 1 },
+			want: "1 writes after a restart with nothing to do"},
+		"a restart that is slow": {phase: restarted, change: func(m *measurement) { m.wall = 11 * time.Second },
+			want: "the first patch 11s after the start"},
+		"a status that is behind": {phase: applied, change: func(m *measurement) {
+			m.rules["r"] = v1alpha1.NodeCounts{Matched: nodes, Ready: nodes}
+		}, want: "the status of rule r has "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := good(100, max(1, test.rules))
+			m := &measurement{changes: nodes, requests: requested(kindPatch, nodes)}
+			held := int32(nodes)
+			switch test.phase {
+			case turnedTrue:
+				held = 0
+			case beating:
+				m.changes, m.requests = 0, requested(kindPatch, 0)
+			case restarted:
+				held--
+				m.changes, m.requests = 1, requested(kindPatch, 1)
+			}
+			m.rules = map[string]v1alpha1.NodeCounts{"r": {Matched: nodes, Ready: nodes - held, Held: held}}
 			if test.change != nil {
-				test.change(r.measured[operatorName])
+				test.change(m)
 			}
-			var got []string
-			missed := false
-			for _, target := range r.targets() {
-				switch {
-				case target.Undecided:
-					got = append(got, "undecided: "+target.Title)
-				case !target.Reached:
-					got = append(got, target.Title)
-					missed = missed || target.Counted
-				}
+			got := ""
+			if err := o.check(test.phase, m); err != nil {
+				got = err.Error()
 			}
-			if missed != test.wantsMissed {
-				t.Errorf("missed: %v", missed)
-			}
-			if len(got) != len(test.notReached) {
-				t.Fatalf("not reached: %q", got)
-			}
-			for i := range got {
-				if !strings.HasPrefix(got[i], test.notReached[i]) {
-					t.Errorf("got %q, want %q", got[i], test.notReached[i])
-				}
+			if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
-	}
-}
-
-func TestTheTargetForMemoryHoldsInEachRound(t *testing.T) {
-	r := good(1000, 20)
-	much := *r.measured[operatorName][turnedTrue][3]
-	much.peak = 151 << 20
-	r.measured[operatorName][turnedTrue][3] = &much
-	if got := r.memory()[0]; got.Reached || got.Detail != "151 MiB" {
-		t.Errorf("%+v", got)
 	}
 }
 
@@ -210,17 +117,30 @@ func TestPaceComplaint(t *testing.T) {
 	}
 }
 
-func TestTheTableComparesTheOperatorWithTheFloors(t *testing.T) {
-	out := &strings.Builder{}
-	r := good(100, 1)
-	if err := r.print(out, r.result(r.lines())); err != nil {
-		t.Error(err)
-	}
-	row := "| all evidence turns good | 1.0 s, 1000 ms | 1.0 s | 1.00, reached | 1.00, reached | 1.00 | 1.00 | 1.00 | - |"
-	for _, want := range []string{"Targets\n  reached ", row + " 0 of 100 | 0 of 0 | 0 of 0 |\n"} {
-		if got := out.String(); !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
+func TestLinesCompareTheOperatorWithTheFloorsRoundByRound(t *testing.T) {
+	r := &results{}
+	for _, round := range []struct{ operator, equal, lean time.Duration }{{4, 2, 1}, {6, 2, 2}, {9, 3, 1}} {
+		for name, wall := range map[string]time.Duration{
+			operatorName: round.operator, equalName: round.equal, leanName: round.lean,
+		} {
+			r.add(name, []*measurement{{wall: wall * time.Second, requests: requested(kindEvent, 2)}})
 		}
+	}
+	r.measured[operatorName][applied][1].wrong = errors.New("one patch too many")
+	lines := r.lines()
+	if len(lines) != len(contestants) {
+		t.Fatalf("%d lines", len(lines))
+	}
+	got := lines[2]
+	want := measure.Line{Phase: operatorName + ": " + phaseTitles[applied], Wall: 6, Events: 2,
+		Until: map[string]float64{kindPatch: 0, kindEvent: 0, kindStatus: 0, kindOther: 0},
+		Equal: measure.Ratios{Wall: measure.Ratio{Median: 3, Low: 2, High: 3, Rounds: 3}},
+		Lean:  measure.Ratios{Wall: measure.Ratio{Median: 4, Low: 3, High: 9, Rounds: 3}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := r.complaints(); err == nil || err.Error() != phaseTitles[applied]+", round 2: one patch too many" {
+		t.Error(err)
 	}
 }
 

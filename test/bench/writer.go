@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,21 +28,16 @@ const (
 // writer plays the reporters and the kubelets: it writes conditions, and asks for no more than the metadata in return,
 // so that it takes little of the machine.
 type writer struct {
-	client  metadata.Interface
-	rules   int
-	workers int
-	names   []string
+	client metadata.Interface
+	rules  int
+	names  []string
 
-	beat    time.Time // of the latest heartbeats
-	version atomic.Uint64
+	beat time.Time // of the latest heartbeats
 }
 
-func newWriter(c metadata.Interface, rules, workers int) *writer {
-	return &writer{client: c, rules: rules, workers: workers, beat: time.Now().Add(-10 * time.Hour)}
+func newWriter(c metadata.Interface, rules int, names ...string) *writer {
+	return &writer{client: c, rules: rules, names: names, beat: time.Now().Add(-10 * time.Hour)}
 }
-
-// latest is the resource version of the latest write of a node.
-func (w *writer) latest() uint64 { return w.version.Load() }
 
 // writes says when a node's patch was sent, and when it was acknowledged, node by node.
 type writes struct{ sent, acknowledged []time.Time }
@@ -129,46 +122,37 @@ func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byt
 	error) {
 	nodes := w.client.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
 	return w.patchEach(ctx, func(ctx context.Context, name string) error {
-		answer, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
-		if err != nil {
-			return err
-		}
-		return w.saw(answer.ResourceVersion)
+		_, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
+		return err
 	})
 }
 
 // patchEach sends one patch for each node.
 func (w *writer) patchEach(ctx context.Context, patch func(ctx context.Context, node string) error) (*writes, error) {
 	out := &writes{sent: make([]time.Time, len(w.names)), acknowledged: make([]time.Time, len(w.names))}
+	return out, forEach(ctx, w.names, func(ctx context.Context, i int, name string) error {
+		out.sent[i] = time.Now()
+		err := patch(ctx, name)
+		out.acknowledged[i] = time.Now()
+		return err
+	})
+}
+
+// forEach sends a request for each node, some of them at a time.
+func forEach(ctx context.Context, names []string, send func(ctx context.Context, i int, name string) error) error {
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(w.workers)
-	for i, name := range w.names {
+	all.SetLimit(writers)
+	for i, name := range names {
 		all.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, requestLimit)
 			defer cancel()
-			out.sent[i] = time.Now()
-			err := patch(ctx, name)
-			out.acknowledged[i] = time.Now()
-			if err != nil {
+			if err := send(ctx, i, name); err != nil {
 				return fmt.Errorf("writing for node %q: %w", name, err)
 			}
 			return nil
 		})
 	}
-	return out, all.Wait()
-}
-
-func (w *writer) saw(version string) error {
-	n, err := strconv.ParseUint(version, 10, 64)
-	if err != nil {
-		return fmt.Errorf("resource version: %w", err)
-	}
-	for {
-		old := w.version.Load()
-		if n <= old || w.version.CompareAndSwap(old, n) {
-			return nil
-		}
-	}
+	return all.Wait()
 }
 
 func earliest(times []time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }

@@ -16,79 +16,55 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-type options struct {
-	requests, clients, rounds int
-	rules                     []int
-	only, json                string
-}
+const (
+	// requests are sent of each kind, in each round and setup, by so many clients.
+	requests, clients = 40, 4
+)
 
-func (o *options) bind(fs *flag.FlagSet) {
-	fs.IntVar(&o.requests, "requests", 40, "`number` of requests of each kind, in each round and setup")
-	fs.IntVar(&o.clients, "clients", 4, "`number` of clients that send them")
-	fs.IntVar(&o.rounds, "rounds", 100, "`number` of rounds, of which the medians are told")
-	fs.StringVar(&o.only, "only", "", "only kinds of requests whose name contains this `text`, such as heartbeat")
-	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
-	o.rules = []int{1, 20, 50, 200}
-	fs.Func("rules", "`numbers` of rules, by default 1,20,50,200", func(text string) error {
-		o.rules = nil
+func main() { measure.Main(start) }
+
+func start(ctx context.Context) error {
+	rounds := flag.Int("rounds", 100, "`number` of rounds, of which the medians are told")
+	file := flag.String("json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
+	rules := []int{1, 20, 50, 200}
+	flag.Func("rules", "`numbers` of rules, by default 1,20,50,200", func(text string) error {
+		rules = nil
 		for field := range strings.SplitSeq(text, ",") {
 			n, err := strconv.Atoi(field)
 			if err != nil || n < 1 {
 				return fmt.Errorf("%q is not a number of rules", field)
 			}
-			o.rules = append(o.rules, n)
+			rules = append(rules, n)
 		}
 		return nil
 	})
-}
-
-func (o *options) validate() error {
-	if len(o.parts()) == 0 {
-		return fmt.Errorf("there is no kind of request with %q in its name", o.only)
-	}
-	if min(o.requests, o.clients, o.rounds, len(o.rules)) < 1 {
-		return errors.New("all numbers must be at least 1")
-	}
-	if o.rounds > 1000 {
-		return errors.New("at most 1000 rounds")
-	}
-	return nil
-}
-
-func main() { command.Main(start) }
-
-func start(ctx context.Context) error {
-	o := &options{}
-	if err := command.Parse(o.bind, o.validate); err != nil {
+	if err := measure.ParseFlags(); err != nil {
 		return err
 	}
 	// The heap profile of an API server without samples is short, and cheap to make.
 	if err := os.Setenv("GODEBUG", "memprofilerate=0"); err != nil {
 		return err
 	}
-	all, commit, stolen := results{}, measure.Commit(ctx), measure.Stolen()
-	for _, part := range o.parts() {
-		if err := part.measure(ctx, o, all); err != nil {
+	run, all := measure.NewRun(ctx, measure.Admission), results{}
+	run.Rounds = *rounds
+	for _, part := range []part{{nodeSetups(rules), nodeKinds}, {podSetups, podKinds}} {
+		if err := part.measure(ctx, *rounds, all); err != nil {
 			return err
 		}
+		part.report(run, all)
 	}
-	run := o.result(all)
-	run.Commit, run.Stolen = commit, (measure.Stolen() - stolen).Seconds()
-	if err := run.Write(o.json); err != nil {
-		return err
-	}
-	return o.report(os.Stdout, run)
+	run.Targets = targets(all)
+	fmt.Print("\n" + run.Table())
+	return run.Write(*file)
 }
 
 // part are kinds of requests, and the setups in which they are measured.
@@ -97,27 +73,22 @@ type part struct {
 	kinds  []kind
 }
 
-// parts returns what is measured.
-func (o *options) parts() (out []part) {
-	for _, p := range []part{{nodeSetups(o.rules), nodeKinds}, {podSetups, podKinds}} {
-		p.kinds = slices.DeleteFunc(slices.Clone(p.kinds), func(k kind) bool { return !strings.Contains(k.name, o.only) })
-		if len(p.kinds) > 0 {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
 // series are the measurements of one kind of request in one setup.
 type series struct {
 	cpu  []float64       // of the API server for each request, in milliseconds, round by round
 	took []time.Duration // of each request
 }
 
-type results map[string]map[string]*series // by setup and kind of request
+type results map[key]*series
+
+// key is a setup and a kind of request.
+type key struct {
+	setup setup
+	kind  string
+}
 
 // measure starts a control plane for each setup, and measures each kind of request in all of them.
-func (p *part) measure(ctx context.Context, o *options, all results) (err error) {
+func (p *part) measure(ctx context.Context, rounds int, all results) (err error) {
 	fmt.Fprintf(os.Stderr, "starting %d control planes\n", len(p.setups))
 	scenes := make([]*scene, len(p.setups))
 	defer func() {
@@ -130,9 +101,6 @@ func (p *part) measure(ctx context.Context, o *options, all results) (err error)
 	starts, starting := errgroup.WithContext(ctx)
 	starts.SetLimit(2)
 	for i, now := range p.setups {
-		if all[now.String()] == nil {
-			all[now.String()] = map[string]*series{}
-		}
 		starts.Go(func() (err error) {
 			if scenes[i], err = setUp(starting, now); err != nil {
 				return fmt.Errorf("%s: %w", now, err)
@@ -144,13 +112,13 @@ func (p *part) measure(ctx context.Context, o *options, all results) (err error)
 		return err
 	}
 	for _, k := range p.kinds {
-		fmt.Fprintf(os.Stderr, "%s: %d rounds\n", k.name, o.rounds)
+		fmt.Fprintf(os.Stderr, "%s: %d rounds\n", k.name, rounds)
 		for _, now := range p.setups {
-			all[now.String()][k.name] = &series{}
+			all[key{now, k.name}] = &series{}
 		}
-		for round := range o.rounds {
+		for round := range rounds {
 			for _, i := range rand.Perm(len(scenes)) {
-				if err := scenes[i].turn(ctx, k, o, round, all[p.setups[i].String()][k.name]); err != nil {
+				if err := scenes[i].turn(ctx, k, round, round == rounds-1, all[key{p.setups[i], k.name}]); err != nil {
 					return fmt.Errorf("%s, %s, round %d: %w", p.setups[i], k.name, round+1, err)
 				}
 			}
@@ -160,27 +128,24 @@ func (p *part) measure(ctx context.Context, o *options, all results) (err error)
 }
 
 // turn sends the requests of one kind and round. Only what is sent is measured.
-func (s *scene) turn(ctx context.Context, k kind, o *options, round int, out *series) error {
+func (s *scene) turn(ctx context.Context, k kind, round int, last bool, out *series) error {
 	s.round = round
-	took := make([]time.Duration, o.requests)
+	took := make([]time.Duration, requests)
 	each := func(do func(context.Context, *scene, string) error) error {
 		if do == nil {
 			return nil
 		}
-		clients, ctx := errgroup.WithContext(ctx)
-		for first := range o.clients {
-			clients.Go(func() error {
-				for i := first; i < o.requests; i += o.clients {
-					began := time.Now()
-					if err := do(ctx, s, fmt.Sprintf("bench-%d", i)); err != nil {
-						return err
-					}
-					took[i] = time.Since(began)
-				}
-				return nil
+		all, ctx := errgroup.WithContext(ctx)
+		all.SetLimit(clients)
+		for i := range requests {
+			all.Go(func() error {
+				began := time.Now()
+				err := do(ctx, s, fmt.Sprintf("bench-%d", i))
+				took[i] = time.Since(began)
+				return err
 			})
 		}
-		return clients.Wait()
+		return all.Wait()
 	}
 	if round == 0 || !k.repeats {
 		if err := each(k.prepare); err != nil {
@@ -191,9 +156,9 @@ func (s *scene) turn(ctx context.Context, k kind, o *options, round int, out *se
 	if err != nil {
 		return err
 	}
-	out.cpu = append(out.cpu, milliseconds(used)/float64(o.requests))
+	out.cpu = append(out.cpu, milliseconds(used)/float64(requests))
 	out.took = append(out.took, took...)
-	if round == o.rounds-1 || !k.repeats {
+	if last || !k.repeats {
 		if err := each(k.cleanUp); err != nil {
 			return fmt.Errorf("cleaning up: %w", err)
 		}
@@ -202,3 +167,42 @@ func (s *scene) turn(ctx context.Context, k kind, o *options, round int, out *se
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// report adds what is measured to a run, in the order of the setups.
+func (p *part) report(run *measure.Run, all results) {
+	for _, k := range p.kinds {
+		floor := all[key{p.setups[0], k.name}]
+		for _, s := range p.setups {
+			is := all[key{s, k.name}]
+			run.Requests = append(run.Requests, measure.Request{Kind: k.name, Setup: s.String(), CPU: measure.Median(is.cpu),
+				P50: milliseconds(measure.Percentile(is.took, 50)), P99: milliseconds(measure.Percentile(is.took, 99)),
+				Ratio: measure.RatioOf(is.cpu, floor.cpu)})
+		}
+	}
+}
+
+// targets compares setups. A target with a setup that was not measured is left out.
+func targets(all results) []measure.Target {
+	var out []measure.Target
+	for _, t := range []struct {
+		title, kind string
+		is, floor   setup
+		most        float64
+	}{
+		{"patch with 50 rules over none, policy", "patch of a node", setup{policy, 50}, setup{}, 1.2},
+		{"creation with 50 rules over 1, policy", "creation of a node", setup{policy, 50}, setup{policy, 1}, 2.5},
+		{"creation with 50 rules over 1, webhook", "creation of a node", setup{webhook, 50}, setup{webhook, 1}, 2},
+		{"heartbeat with 50 rules over nothing, policy", "heartbeat", setup{policy, 50}, setup{}, 1.05},
+		{"heartbeat with 50 rules over nothing, webhook", "heartbeat", setup{webhook, 50}, setup{}, 1.05},
+	} {
+		is, floor := all[key{t.is, t.kind}], all[key{t.floor, t.kind}]
+		if is == nil || floor == nil {
+			continue
+		}
+		ratio := measure.RatioOf(is.cpu, floor.cpu)
+		reached, undecided := ratio.Compare(t.most)
+		out = append(out, measure.Target{Title: fmt.Sprintf("%s, at most %g x", t.title, t.most), Detail: ratio.String(),
+			Reached: reached, Undecided: undecided})
+	}
+	return out
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -11,12 +12,7 @@ import (
 
 func TestTargetsCompareTheRightSetups(t *testing.T) {
 	all := results{}
-	put := func(s setup, kind string, cpu ...float64) {
-		if all[s.String()] == nil {
-			all[s.String()] = map[string]*series{}
-		}
-		all[s.String()][kind] = &series{cpu: cpu}
-	}
+	put := func(s setup, kind string, cpu ...float64) { all[key{s, kind}] = &series{cpu: cpu} }
 	put(setup{}, "patch of a node", 2, 2, 2, 2, 2, 2)
 	put(setup{policy, 50}, "patch of a node", 2.2, 2.2, 2.2, 2.2, 2.2, 2.2)
 	put(setup{policy, 1}, "creation of a node", 4, 4, 4, 4, 4, 4)
@@ -26,17 +22,13 @@ func TestTargetsCompareTheRightSetups(t *testing.T) {
 	got := map[string]string{}
 	for _, target := range targets(all) {
 		title, _, _ := strings.Cut(target.Title, ",")
-		switch {
-		case target.Reached:
-			got[title] = "reached"
-		case target.Undecided:
-			got[title] = "undecided"
-		default:
-			got[title] = "missed"
-		}
+		got[title] = fmt.Sprintf("reached: %t, undecided: %t", target.Reached, target.Undecided)
 	}
-	want := map[string]string{"patch with 50 rules over none": "reached", "creation with 50 rules over 1": "undecided",
-		"heartbeat with 50 rules over nothing": "missed"}
+	want := map[string]string{
+		"patch with 50 rules over none":        "reached: true, undecided: false",
+		"creation with 50 rules over 1":        "reached: false, undecided: true",
+		"heartbeat with 50 rules over nothing": "reached: false, undecided: false",
+	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -14,47 +14,24 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-type options struct {
-	rate, connections, rounds int
-	duration                  time.Duration
-	json                      string
-}
-
-func (o *options) bind(fs *flag.FlagSet) {
-	fs.IntVar(&o.rate, "rate", 1000, "`number` of requests a second at which latency is measured")
-	fs.IntVar(&o.connections, "connections", 8, "`number` of connections that they come on")
-	fs.IntVar(&o.rounds, "rounds", 6, "`number` of rounds, of which the medians are told")
-	fs.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
-	fs.DurationVar(&o.duration, "duration", 5*time.Second, "for how long each of them is measured, in each round and way")
-}
-
-func (o *options) validate() error {
-	if min(o.rate, o.connections, o.rounds) < 1 || o.duration <= 0 {
-		return errors.New("all numbers must be at least 1")
-	}
-	if o.connections > o.rate {
-		return fmt.Errorf("--connections: at most as many as --rate, %d, not %d", o.rate, o.connections)
-	}
-	return nil
-}
-
-func main() { command.Main(start) }
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
-	if len(os.Args) == 3 && os.Args[1] == "constant" {
+	if len(os.Args) == 3 && os.Args[1] == constantName {
 		return serveConstant(ctx)
 	}
-	o := &options{}
-	if err := command.Parse(o.bind, o.validate); err != nil {
+	rounds := flag.Int("rounds", 6, "`number` of rounds, of which the medians are told")
+	file := flag.String("json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
+	if err := measure.ParseFlags(); err != nil {
 		return err
 	}
-	return run(ctx, o)
+	return run(ctx, *rounds, *file)
 }
 
 // contestants by their names in the table, the floor last.
@@ -63,34 +40,103 @@ const (
 	constantName = "constant"
 )
 
-func run(ctx context.Context, o *options) (err error) {
-	commit, stolen := measure.Commit(ctx), measure.Stolen()
+func run(ctx context.Context, rounds int, file string) (err error) {
+	result := measure.NewRun(ctx, measure.Agent)
+	result.Rounds = rounds
 	s, err := setUp(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	all := map[string]*series{agentName: {}, constantName: {}}
-	for round := range o.rounds {
-		order := []string{agentName, constantName}
-		if round%2 == 1 { // so that neither is always the first
-			order = []string{constantName, agentName}
-		}
+	order := []string{agentName, constantName}
+	for round := range rounds {
 		for _, name := range order {
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, o.rounds, name)
-			if err := all[name].measure(ctx, s.contestants[name], o); err != nil {
+			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, name)
+			if err := all[name].measure(ctx, s.contestants[name]); err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
 		}
+		slices.Reverse(order) // so that neither is always the first
 	}
 	peak, err := measure.Peak(s.contestants[agentName].pid)
 	if err != nil {
 		return err
 	}
-	result := o.result(all[agentName], all[constantName], peak)
-	result.Commit, result.Stolen = commit, (measure.Stolen() - stolen).Seconds()
-	if err := result.Write(o.json); err != nil {
+	report(result, all[agentName], all[constantName], peak)
+	fmt.Print("\n" + result.Table())
+	return errors.Join(result.Write(file), result.Missed())
+}
+
+const (
+	// rate is the number of requests a second at which latency is measured, and duration is for how long each contestant
+	// is measured, in each round and way.
+	rate, duration = 1000, 5 * time.Second
+
+	// Targets of the agent.
+	maxRatio  = 2.0
+	maxP99    = time.Millisecond
+	maxMemory = 22 << 20
+)
+
+// series are the measurements of one contestant, round by round.
+type series struct {
+	median, p99, worst []float64 // in microseconds
+	throughput         []float64 // in requests per second
+	cpu                []float64 // in microseconds per request
+}
+
+func (s *series) measure(ctx context.Context, c *contestant) error {
+	before, err := measure.CPU(c.pid)
+	if err != nil {
 		return err
 	}
-	return report(os.Stdout, o, result)
+	took, err := atRate(ctx, c.address, rate, duration)
+	if err != nil {
+		return err
+	}
+	after, err := measure.CPU(c.pid)
+	if err != nil {
+		return err
+	}
+	s.median = append(s.median, microseconds(measure.Percentile(took, 50)))
+	s.p99 = append(s.p99, microseconds(measure.Percentile(took, 99)))
+	s.worst = append(s.worst, microseconds(measure.Percentile(took, 100)))
+	s.cpu = append(s.cpu, microseconds(after-before)/float64(len(took)))
+	throughput, err := asFastAsItCan(ctx, c.address, duration)
+	s.throughput = append(s.throughput, throughput)
+	return err
+}
+
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// report fills in the rows and the targets of a run.
+func report(run *measure.Run, agent, constant *series, peak uint64) {
+	latency := measure.RatioOf(agent.median, constant.median)
+	for _, row := range []struct {
+		title           string
+		agent, constant []float64
+	}{
+		{"latency, median, µs", agent.median, constant.median},
+		{"latency, p99, µs", agent.p99, constant.p99},
+		{"latency, worst, µs", agent.worst, constant.worst},
+		{"CPU a request, µs", agent.cpu, constant.cpu},
+		{"requests a second at most", agent.throughput, constant.throughput},
+	} {
+		run.Rows = append(run.Rows, []string{row.title, fmt.Sprintf("%.0f", measure.Median(row.agent)),
+			fmt.Sprintf("%.0f", measure.Median(row.constant)), measure.RatioOf(row.agent, row.constant).String()})
+	}
+	memory := fmt.Sprintf("%.1f", float64(peak)/(1<<20))
+	run.Rows = append(run.Rows, []string{"peak memory, MiB", memory, "", ""})
+	limit := microseconds(maxP99)
+	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
+	reached, undecided := latency.Compare(maxRatio)
+	run.Targets = []measure.Target{
+		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Detail: latency.String(), Reached: reached,
+			Undecided: undecided},
+		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
+			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
+		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,
+			Detail: memory + " MiB"},
+	}
 }

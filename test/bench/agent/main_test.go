@@ -4,7 +4,6 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,39 +30,35 @@ func TestLoadCountsWhatIsAnswered(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(answer))
 	})
-	o := &options{rate: 500, connections: 4, rounds: 1, duration: 100 * time.Millisecond}
-	took, err := atRate(t.Context(), address, o)
+	took, err := atRate(t.Context(), address, 500, 100*time.Millisecond)
 	if err != nil || len(took) != 50 || len(served) != 50 {
 		t.Errorf("%d requests sent, %d served, 50 expected: %v", len(took), len(served), err)
 	}
 	before := len(served)
-	throughput, err := asFastAsItCan(t.Context(), address, o)
+	throughput, err := asFastAsItCan(t.Context(), address, 100*time.Millisecond)
 	if err != nil || throughput <= 0 || len(served) == before {
 		t.Errorf("%g requests a second, %d served: %v", throughput, len(served)-before, err)
 	}
 	fail = true
-	if _, err := atRate(t.Context(), address, o); err == nil || !strings.Contains(err.Error(), "503") {
+	if _, err = atRate(t.Context(), address, 500, 100*time.Millisecond); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("an answer that is no 200: %v", err)
 	}
 }
 
 func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
-	first := true
+	began := time.Now()
 	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if first {
-			first = false
-			time.Sleep(200 * time.Millisecond)
-		}
+		time.Sleep(time.Until(began.Add(500 * time.Millisecond)))
 		_, _ = w.Write([]byte(answer))
 	})
-	took, err := atRate(t.Context(), address,
-		&options{rate: 100, connections: 1, rounds: 1, duration: 100 * time.Millisecond})
-	if err != nil || len(took) != 10 {
+	took, err := atRate(t.Context(), address, 200, 100*time.Millisecond)
+	if err != nil || len(took) != 20 {
 		t.Fatalf("%d requests: %v", len(took), err)
 	}
-	for i, d := range took { // all of them were due while the first was under way
-		if least := 200*time.Millisecond - time.Duration(i)*10*time.Millisecond; d < least {
-			t.Errorf("request %d took %s, at least %s expected", i, d, least)
+	for _, d := range took { // all of them were due in the first 110 ms, most of them while an earlier one was under way
+		if d < 100*time.Millisecond {
+			t.Errorf("a request took %s", d)
 		}
 	}
 }
@@ -74,25 +69,25 @@ func TestReport(t *testing.T) {
 		throughput: one}
 	constant := &series{median: []float64{100, 100, 100, 100, 100, 100}, p99: []float64{400, 400, 400}, worst: one,
 		cpu: one, throughput: one}
-	check := func(peak uint64, wantErr error, lines ...string) {
+	check := func(peak uint64, fails bool, lines ...string) {
 		t.Helper()
-		text := &strings.Builder{}
-		o := &options{}
-		if err := report(text, o, o.result(agent, constant, peak)); !errors.Is(err, wantErr) {
-			t.Errorf("error %v, not %v", err, wantErr)
+		run := &measure.Run{Evidence: measure.Agent}
+		report(run, agent, constant, peak)
+		if err := run.Missed(); (err != nil) != fails {
+			t.Errorf("error: %v", err)
 		}
 		for _, line := range lines {
-			if !strings.Contains(text.String(), "  "+line) {
+			if text := run.Table(); !strings.Contains(text, line+" |\n") {
 				t.Errorf("no line %q in\n%s", line, text)
 			}
 		}
 	}
-	check(20<<20, nil, "reached      latency at most 2 x", "reached      p99 under 1ms",
-		"reached      peak memory under 22 MiB          20.0 MiB")
+	check(20<<20, false, "| latency at most 2 x the constant | 1.60 (1.00-2.00), reached",
+		"| p99 under 1ms | 800 µs, the constant 400 µs, reached", "| peak memory under 22 MiB | 20.0 MiB, reached")
 	agent.p99 = []float64{2000, 2000, 800}
 	agent.median[0] = 300 // the median of the rounds' ratios is still below 2
-	check(22<<20, measure.ErrMissed, "undecided    latency at most 2 x", "NOT reached  p99 under 1ms",
-		"NOT reached  peak memory under 22 MiB")
+	check(22<<20, true, ", undecided", "| p99 under 1ms | 2000 µs, the constant 400 µs, NOT reached",
+		"| peak memory under 22 MiB | 22.0 MiB, NOT reached")
 	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
-	check(0, nil, "undecided    p99 under 1ms")
+	check(0, false, "| p99 under 1ms | 2000 µs, the constant 3000 µs, undecided")
 }

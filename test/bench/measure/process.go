@@ -64,14 +64,6 @@ func Peak(pid int) (uint64, error) {
 	return status.VmHWM, err
 }
 
-// LoadAverage returns the load average of the last minute.
-func LoadAverage() float64 {
-	if load, err := proc.LoadAvg(); err == nil {
-		return load.Load1
-	}
-	return 0
-}
-
 // Stolen returns the CPU time that the host has given to other machines.
 func Stolen() time.Duration {
 	stat, _ := proc.Stat()

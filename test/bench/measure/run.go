@@ -4,12 +4,16 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
+	"time"
 )
 
 // Run is one run of a bench, as it is kept in docs/bench. The page's tables are made from these files.
@@ -27,24 +31,18 @@ type Run struct {
 	Requests []Request  `json:",omitempty"`
 	Rows     [][]string `json:",omitempty"`
 	Targets  []Target   `json:",omitempty"`
+
+	stolen time.Duration // before
 }
 
-// The Evidence of runs in which it makes no difference.
+// The kinds of evidence that rules can go by, and the Evidence of runs in which it makes no difference.
 const (
-	Admission = "admission"
-	Agent     = "agent"
-	Outage    = "outage"
+	ByConditions = "conditions"
+	ByPods       = "pods"
+	Admission    = "admission"
+	Agent        = "agent"
+	Outage       = "outage"
 )
-
-// RowsTable returns the rows as a table of Markdown.
-func (r *Run) RowsTable(heads ...string) string {
-	b := &strings.Builder{}
-	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
-	for _, row := range r.Rows {
-		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
-	}
-	return b.String()
-}
 
 // Request is a kind of request in a setup of the bench of admission.
 type Request struct {
@@ -56,37 +54,16 @@ type Request struct {
 	Ratio Ratio
 }
 
-// Write writes the run to a file for docs/bench, if the file has a name.
-func (r *Run) Write(file string) error {
-	if file == "" {
-		return nil
-	}
-	raw, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, append(raw, '\n'), 0o600)
+// Target is a goal of a bench, and whether it is reached.
+type Target struct {
+	Title   string
+	Reached bool
+	// Undecided says that the rounds, or the machine, do not decide.
+	Undecided bool
+	// Counted says that the target does not depend on how busy the machine is: the bench fails if it is missed.
+	Counted bool
+	Detail  string
 }
-
-// dirty ends a commit with changes that are not committed.
-const dirty = "-dirty"
-
-// Commit returns the commit of the checkout, and whether it has changes. Those of the documentation do not count: the
-// numbers of the run before are there. Call it before anything is built: the checkout may move on while a bench runs.
-func Commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return dirty
-	}
-	commit := strings.TrimSpace(string(out))
-	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)docs").Run() != nil {
-		commit += dirty
-	}
-	return commit
-}
-
-// Committed reports whether the run is of a commit that others can check out.
-func (r *Run) Committed() bool { return r.Commit != "" && !strings.HasSuffix(r.Commit, dirty) }
 
 // Line is a contestant in a phase: the medians of all rounds.
 type Line struct {
@@ -102,10 +79,117 @@ type Line struct {
 	Until map[string]float64 `json:",omitempty"`
 	// Equal and Lean are the operator's ratios to the two floors.
 	Equal, Lean Ratios `json:",omitzero"`
+	// LeanMost is what Guard allows the ratios to the lean floor.
+	LeanMost Guarded `json:",omitzero"`
 }
 
 // Ratios compare the operator with a floor.
 type Ratios struct{ Wall, P99, CPU, ControlPlane Ratio }
+
+// Guarded are bounds of ratios, or zero if there are none.
+type Guarded struct{ Wall, P99 float64 }
+
+// NewRun returns a run that begins now. Call it before anything is built: the checkout may move on while a bench runs.
+func NewRun(ctx context.Context, evidence string) *Run {
+	return &Run{Commit: commit(ctx), Evidence: evidence, stolen: Stolen(), Machine: fmt.Sprintf("%s/%s, %d CPUs, %s",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}
+}
+
+// Write writes the run to a file for docs/bench, if the file has a name.
+func (r *Run) Write(file string) error {
+	r.Stolen = (Stolen() - r.stolen).Seconds()
+	if file == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o600)
+}
+
+// Read reads runs, and sorts them by their sizes.
+func Read(files []string) ([]*Run, error) {
+	var runs []*Run
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		run := &Run{}
+		if err := json.Unmarshal(raw, run); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		runs = append(runs, run)
+	}
+	slices.SortStableFunc(runs, func(a, b *Run) int {
+		return cmp.Or(cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Rules, b.Rules), cmp.Compare(a.Evidence, b.Evidence))
+	})
+	return runs, nil
+}
+
+// dirty ends a commit with changes that are not committed.
+const dirty = "-dirty"
+
+// commit returns the commit of the checkout, and whether it has changes. Those of the documentation do not count: the
+// numbers of the run before are there.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return dirty
+	}
+	commit := strings.TrimSpace(string(out))
+	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)docs").Run() != nil {
+		commit += dirty
+	}
+	return commit
+}
+
+// Committed reports whether the run is of a commit that others can check out.
+func (r *Run) Committed() bool { return r.Commit != "" && !strings.HasSuffix(r.Commit, dirty) }
+
+// Line returns the line of a phase, or an empty one.
+func (r *Run) Line(phase string) *Line {
+	if i := slices.IndexFunc(r.Lines, func(l Line) bool { return l.Phase == phase }); i >= 0 {
+		return &r.Lines[i]
+	}
+	return &Line{}
+}
+
+// Guard bounds the ratios to the lean floor by those of an earlier run of the same size and evidence, plus a tenth. A
+// greater ratio is a regression.
+func (r *Run) Guard(earlier []*Run) {
+	for _, e := range earlier {
+		if e.Nodes != r.Nodes || e.Rules != r.Rules || e.Evidence != r.Evidence {
+			continue
+		}
+		for i := range r.Lines {
+			before := e.Line(r.Lines[i].Phase).Lean
+			r.Lines[i].LeanMost = Guarded{Wall: before.Wall.Median * 1.1, P99: before.P99.Median * 1.1}
+		}
+	}
+}
+
+// Missed returns an error if a target that is counted is missed.
+func (r *Run) Missed() error {
+	for i := range r.Targets {
+		if t := &r.Targets[i]; t.Counted && !t.Reached {
+			return fmt.Errorf("%s: %s", t.Title, t.word())
+		}
+	}
+	return nil
+}
+
+// word says whether the target is reached.
+func (t *Target) word() string {
+	switch {
+	case t.Undecided:
+		return "undecided"
+	case t.Reached:
+		return "reached"
+	}
+	return "NOT reached"
+}
 
 // MemoryTarget returns the MiB of memory that the operator may take at most, or 0 for a size without a target. With
 // one, the operator runs with the GOMEMLIMIT that it sets itself in a container of that size.
@@ -114,13 +198,13 @@ func MemoryTarget(nodes, rules int) uint64 {
 	return targets[[2]int{nodes, rules}]
 }
 
-// Most is what the operator may take, as multiples of what the equal floor takes.
-type Most struct{ Wall, P99, Heartbeats float64 }
+// most is what the operator may take, as multiples of what the equal floor takes.
+type most struct{ wall, p99, heartbeats float64 }
 
-// MostOf returns what the operator may take under so many rules.
-func MostOf(rules int) Most {
+// mostOf returns what the operator may take under so many rules.
+func mostOf(rules int) most {
 	if rules == 1 {
-		return Most{Wall: 1.1, P99: 1.15, Heartbeats: 1.2}
+		return most{wall: 1.1, p99: 1.15, heartbeats: 1.2}
 	}
-	return Most{Wall: 1.2, P99: 1.25, Heartbeats: 1.2}
+	return most{wall: 1.2, p99: 1.25, heartbeats: 1.2}
 }

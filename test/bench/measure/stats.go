@@ -1,8 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure holds what the benches of the operator and of the node agent have in common: statistics, the CPU time
-// and memory of processes, and the form of the report.
+// Package measure holds what the benches have in common: their flags, statistics, the CPU time and memory of processes,
+// and the form of the numbers in docs/bench and of the tables that are made from them.
 package measure
 
 import (
@@ -82,15 +82,25 @@ func (r Ratio) Compare(most float64) (reached, undecided bool) {
 	return r.High <= most, false
 }
 
-// Judged returns the ratio, and whether it is at most as great as it may be.
-func (r Ratio) Judged(most float64) string {
+// judged returns the ratio, and whether it is at most as great as it may be.
+func (r Ratio) judged(most float64) string { return r.verdict(most, "reached", "missed") }
+
+// guarded returns the ratio, and whether it is above a bound, unless there is none.
+func (r Ratio) guarded(most float64) string {
+	if most == 0 {
+		return r.String()
+	}
+	return fmt.Sprintf("%s (at most %.2f)", r.verdict(most, "within", "regression"), most)
+}
+
+func (r Ratio) verdict(most float64, fine, bad string) string {
 	switch reached, undecided := r.Compare(most); {
 	case undecided:
 		return r.String() + ", undecided"
 	case reached:
-		return r.String() + ", reached"
+		return r.String() + ", " + fine
 	}
-	return "**" + r.String() + ", missed**"
+	return "**" + r.String() + ", " + bad + "**"
 }
 
 // String returns the median and, after several rounds, its bounds in parentheses.

@@ -91,3 +91,30 @@ func TestRoundsDecideOnlyIfTheBoundsAreOnOneSide(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEarlierRunOfTheSameSizeGuardsTheLeanFloor(t *testing.T) {
+	run := func(wall, p99 float64) *Run {
+		all := func(ratio float64) Ratio { return Ratio{Median: ratio, Low: ratio - 0.1, High: ratio + 0.1, Rounds: 6} }
+		return &Run{Nodes: 1000, Rules: 20, Evidence: ByConditions, Lines: []Line{
+			{Phase: "operator: all evidence turns good", Lean: Ratios{Wall: all(wall), P99: all(p99)}}}}
+	}
+	other := run(9, 9)
+	other.Evidence = ByPods
+	for want, now := range map[string]*Run{
+		"0.90 (0.80-1.00), within (at most 1.10) | **3.00 (2.90-3.10), regression** (at most 2.20)": run(0.9, 3),
+		"1.05 (0.95-1.15), undecided (at most 1.10) | 2.00 (1.90-2.10), within (at most 2.20)":      run(1.05, 2),
+	} {
+		for _, before := range [][]*Run{{run(1, 2), other}, {other, run(1, 2)}} {
+			now.Guard(before)
+			l := now.Lines[0]
+			if got := l.Lean.Wall.guarded(l.LeanMost.Wall) + " | " + l.Lean.P99.guarded(l.LeanMost.P99); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	}
+	first := run(1, 1)
+	first.Guard([]*Run{other})
+	if l := first.Lines[0]; l.LeanMost != (Guarded{}) || l.Lean.Wall.guarded(l.LeanMost.Wall) != "1.00 (0.90-1.10)" {
+		t.Errorf("the first run of a size has the bounds %+v", l.LeanMost)
+	}
+}

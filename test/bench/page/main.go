@@ -8,11 +8,11 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"log"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
@@ -28,7 +28,7 @@ func main() {
 
 // write writes the tables into a page.
 func write(page string, files []string) error {
-	runs, err := read(files)
+	runs, err := measure.Read(files)
 	if err != nil {
 		return err
 	}
@@ -43,25 +43,29 @@ func write(page string, files []string) error {
 	return os.WriteFile(page, []byte(next), 0o600)
 }
 
-// read reads the files, in the order of their sizes.
-func read(files []string) ([]*measure.Run, error) {
-	var runs []*measure.Run
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		run := &measure.Run{}
-		if err := json.Unmarshal(raw, run); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
+// none takes the place of a table without rows.
+const none = "No run of this version on a quiet machine is committed yet.\n"
+
+// fill replaces the tables of a page, between "<!-- begin NAME -->" and "<!-- end NAME -->".
+func fill(page string, runs []*measure.Run) (string, error) {
+	for _, run := range runs {
 		if !run.Committed() {
-			return nil, fmt.Errorf("%s: commit %q cannot be checked out: run the bench from a clean checkout", file, run.Commit)
+			return "", fmt.Errorf("commit %q of a run cannot be checked out: run the bench from a clean checkout", run.Commit)
 		}
-		runs = append(runs, run)
 	}
-	slices.SortStableFunc(runs, func(a, b *measure.Run) int {
-		return cmp.Or(cmp.Compare(a.Nodes, b.Nodes), cmp.Compare(a.Rules, b.Rules), cmp.Compare(a.Evidence, b.Evidence))
-	})
-	return runs, nil
+	for evidence, table := range measure.Tables {
+		name, text := cmp.Or(evidence, "sizes"), none
+		begin, end := "<!-- begin "+name+" -->\n", "<!-- end "+name+" -->\n"
+		before, rest, ok := strings.Cut(page, begin)
+		_, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			return "", fmt.Errorf("no %q and %q", strings.TrimSpace(begin), strings.TrimSpace(end))
+		}
+		of := slices.DeleteFunc(slices.Clone(runs), func(r *measure.Run) bool { return r.Evidence != evidence })
+		if len(of) > 0 {
+			text = table(of)
+		}
+		page = before + begin + "\n" + text + "\n" + end + after
+	}
+	return page, nil
 }

@@ -62,13 +62,14 @@ type Server struct {
 	version uint64
 	kinds   map[string]*kind
 	counts  Counts
+
+	discovery map[string]runtime.Object // by path
 }
 
 // kind is a resource that can be listed and watched.
 type kind struct {
 	group      schema.GroupVersion
 	name, list string // of the Go type
-	namespaced bool
 	objects    map[string]Object
 	changed    uint64 // the version of the latest change
 	watchers   map[*watcher]struct{}
@@ -76,10 +77,23 @@ type kind struct {
 
 // New returns a server with a CRD.
 func New(crd *apiextensionsv1.CustomResourceDefinition) *Server {
-	s := &Server{version: 1, kinds: map[string]*kind{}}
-	add := func(resource string, group schema.GroupVersion, name string, namespaced bool) {
-		s.kinds[resource] = &kind{group: group, name: name, list: name + "List", namespaced: namespaced,
-			objects: map[string]Object{}, watchers: map[*watcher]struct{}{}}
+	groups := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
+	s := &Server{version: 1, kinds: map[string]*kind{}, discovery: map[string]runtime.Object{"/apis": groups,
+		"/api": &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}}}
+	add := func(resource string, group schema.GroupVersion, name string, namespaced bool) { // one resource for each group
+		s.kinds[resource] = &kind{group: group, name: name, list: name + "List", objects: map[string]Object{},
+			watchers: map[*watcher]struct{}{}}
+		path := "/api/v1"
+		if group.Group != "" {
+			path = "/apis/" + group.String()
+			v := metav1.GroupVersionForDiscovery{GroupVersion: group.String(), Version: group.Version}
+			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: group.Group, PreferredVersion: v,
+				Versions: []metav1.GroupVersionForDiscovery{v}})
+		}
+		s.discovery[path] = &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"},
+			GroupVersion: group.String(), APIResources: []metav1.APIResource{{Name: resource, Kind: name,
+				SingularName: strings.ToLower(name), Namespaced: namespaced,
+				Verbs: metav1.Verbs{"get", "list", "watch", "create", "update", "patch"}}}}
 	}
 	add("nodes", corev1.SchemeGroupVersion, "Node", false)
 	add("leases", coordinationv1.SchemeGroupVersion, "Lease", true)
@@ -179,19 +193,21 @@ func (s *Server) Relist() {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	if parts[0] == "api" && len(parts) > 1 { // as the other groups
-		parts = append([]string{"apis", ""}, parts[1:]...)
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	if obj := s.discovery[path]; obj != nil {
+		reply(w, r, http.StatusOK, obj)
+		return
 	}
-	if parts[0] == "version" {
+	if path == "/version" {
 		_ = json.NewEncoder(w).Encode(version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.0"})
 		return
 	}
-	if len(parts) <= 3 {
-		s.discover(w, r, parts)
+	parts := strings.Split(strings.Replace(path, "/api/", "/apis//", 1), "/") // as the other groups
+	if len(parts) <= 4 {
+		fail(w, r, http.StatusNotFound, "not served")
 		return
 	}
-	parts = parts[3:]
+	parts = parts[4:]
 	namespace := ""
 	if parts[0] == "namespaces" && len(parts) > 2 {
 		namespace, parts = parts[1], parts[2:]
@@ -302,42 +318,6 @@ func decode(k *kind, body []byte) (Object, error) {
 		return out, nil
 	}
 	return nil, fmt.Errorf("reading the body: %w", err)
-}
-
-// discover answers which groups, versions and resources there are.
-func (s *Server) discover(w http.ResponseWriter, r *http.Request, parts []string) {
-	switch {
-	case parts[0] == "api":
-		reply(w, r, http.StatusOK, &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"},
-			Versions: []string{"v1"}})
-		return
-	case parts[0] != "apis" || len(parts) == 2:
-		fail(w, r, http.StatusNotFound, "not served")
-		return
-	}
-	groups := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	resources := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	for name, k := range s.kinds {
-		if k.group.Group != "" {
-			v := metav1.GroupVersionForDiscovery{GroupVersion: k.group.String(), Version: k.group.Version}
-			groups.Groups = append(groups.Groups, metav1.APIGroup{Name: k.group.Group, PreferredVersion: v,
-				Versions: []metav1.GroupVersionForDiscovery{v}})
-		}
-		if len(parts) == 3 && k.group == (schema.GroupVersion{Group: parts[1], Version: parts[2]}) {
-			resources.GroupVersion = k.group.String()
-			resources.APIResources = append(resources.APIResources, metav1.APIResource{Name: name, Kind: k.name,
-				SingularName: strings.ToLower(k.name), Namespaced: k.namespaced,
-				Verbs: metav1.Verbs{"get", "list", "watch", "create", "update", "patch"}})
-		}
-	}
-	switch {
-	case len(parts) == 1:
-		reply(w, r, http.StatusOK, groups)
-	case resources.GroupVersion == "":
-		fail(w, r, http.StatusNotFound, "not served")
-	default:
-		reply(w, r, http.StatusOK, resources)
-	}
 }
 
 var binary = protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)

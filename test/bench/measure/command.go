@@ -1,8 +1,7 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is what the commands of the benches share: a logger, an end by a signal, and flags.
-package command
+package measure
 
 import (
 	"context"
@@ -28,12 +27,18 @@ func Main(run func(context.Context) error) {
 	}
 }
 
-// Parse reads the flags that bind declares. A bench takes no other arguments.
-func Parse(bind func(*flag.FlagSet), validate func() error) error {
-	bind(flag.CommandLine)
+// ParseFlags parses the flags of a bench, which takes no other arguments. All numbers must be at least 1.
+func ParseFlags() (err error) {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", flag.Arg(0))
 	}
-	return validate()
+	flag.VisitAll(func(f *flag.Flag) {
+		if g, ok := f.Value.(flag.Getter); ok {
+			if n, ok := g.Get().(int); ok && n < 1 {
+				err = fmt.Errorf("--%s: must be at least 1, not %d", f.Name, n)
+			}
+		}
+	})
+	return err
 }

@@ -1,0 +1,207 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/nodegate/nodegate/internal/text"
+)
+
+const operator = "operator: "
+
+// Tables are the tables of docs/performance.md, by the Evidence of the runs that they are of. A table is of one run at
+// least.
+var Tables = map[string]func([]*Run) string{
+	"": sizes, Outage: outage, ByConditions: results, ByPods: results, Admission: admission, Agent: agent,
+}
+
+// Table returns the tables of a run.
+func (r *Run) Table() string { return Tables[r.Evidence]([]*Run{r}) }
+
+// sizes is the table of the runs without a control plane.
+func sizes(runs []*Run) string {
+	b := &strings.Builder{}
+	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node changes: p50, p99 | " +
+		"All become ready: wall time, patches a second | CPU and requests for that | Restart: first patch | " +
+		"CPU with heartbeats | Commit |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range runs {
+		one, all := r.Line(operator+"heartbeats, and 10 changes a second"), r.Line(operator+"all evidence turns good")
+		requests := all.Patches + all.Refused + all.Events + all.StatusWrites + all.Other
+		fmt.Fprintf(b, "| %d x %d | %s | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.0f | %.1f s, %.0f | %.1f s | %.0fm | %s |\n",
+			r.Nodes, r.Rules, r.memory(), r.Line("standby: all nodes listed again").PeakMiB, one.P50*1000, one.P99*1000,
+			all.Wall, all.Patches/max(all.Wall, 1e-3), all.CPU, requests,
+			r.Line(operator+"restart, then one change").P99, r.Line(operator+"heartbeats only").CPU*1000/20, r.Commit)
+	}
+	return b.String()
+}
+
+// memory is the operator's most memory, and the target, if the size has one.
+func (r *Run) memory() string {
+	used, target := r.greatest(operator), MemoryTarget(r.Nodes, r.Rules)
+	switch {
+	case target == 0:
+		return fmt.Sprintf("%.0f MiB", used)
+	case used > float64(target):
+		return fmt.Sprintf("**%.0f MiB of %d, missed**", used, target)
+	}
+	return fmt.Sprintf("%.0f MiB of %d, reached", used, target)
+}
+
+// greatest returns the most memory of a contestant in any phase, in MiB.
+func (r *Run) greatest(contestant string) (peak float64) {
+	for i := range r.Lines {
+		if strings.HasPrefix(r.Lines[i].Phase, contestant) {
+			peak = max(peak, r.Lines[i].PeakMiB)
+		}
+	}
+	return peak
+}
+
+// outage is the table of the runs of an outage of all nodes.
+func outage(runs []*Run) string {
+	b := &strings.Builder{}
+	b.WriteString("| Nodes x rules | Without a limit: CPU, for each tainted node | its end | " +
+		"With 30 %: CPU, for each tainted node | its end | Commit |\n|---|---|---|---|---|---|\n")
+	each := func(l *Line) string { return fmt.Sprintf("%.1f s, %.1f ms", l.CPU, l.CPU*1000/max(l.Patches, 1)) }
+	for _, r := range runs {
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.1f s | %s |\n", r.Nodes, r.Rules,
+			each(r.Line(operator+"all evidence turns bad")), r.Line(operator+"the same again: good").CPU,
+			each(r.Line(operator+"outage under maxUnavailable")), r.Line(operator+"its end").CPU, r.Commit)
+	}
+	return b.String()
+}
+
+// heading begins the tables of a run that has several rounds.
+func (r *Run) heading() string {
+	return fmt.Sprintf("%s, %s, %.1f s of CPU stolen", text.Plural(r.Rounds, "round", "rounds"), r.Machine, r.Stolen)
+}
+
+// results are the tables of the runs on a control plane: the operator's phases, with its ratios to the floors.
+func results(runs []*Run) string {
+	var all []string
+	for _, r := range runs {
+		most, others, b := mostOf(r.Rules), 0.0, &strings.Builder{}
+		for i := range r.Lines {
+			others = max(others, r.Lines[i].OthersCPU)
+		}
+		fmt.Fprintf(b, "%d nodes, %s, %s, at most %.1f s of CPU by all others in a phase, commit %s. The operator used %s, "+
+			"and the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of heartbeats %.2f.\n\n", r.Nodes,
+			text.Plural(r.Rules, "rule", "rules"), r.heading(), others, r.Commit, r.memory(), r.greatest("equal-floor"),
+			most.wall, most.p99, most.heartbeats)
+		b.WriteString("| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
+			"p99 x lean | Control plane's CPU x equal | Patches | Events | Statuses |\n" +
+			"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+		for i := range r.Lines {
+			if phase, ok := strings.CutPrefix(r.Lines[i].Phase, operator); ok {
+				fmt.Fprintf(b, "| %s | %s |\n", phase, strings.Join(r.Lines[i].cells(phase, most), " | "))
+			}
+		}
+		all = append(all, b.String())
+	}
+	return strings.Join(all, "\n")
+}
+
+// cells are those of a phase after its name.
+func (l *Line) cells(phase string, most most) []string {
+	took, used := fmt.Sprintf("%.1f s", l.Wall), "-" // no floor restarts
+	wall, p99, cpu, leanWall := "-", "-", l.Equal.CPU.String(), "-"
+	if l.Equal.CPU.Rounds > 0 {
+		used = fmt.Sprintf("%.1f s", l.CPU)
+	}
+	switch {
+	case strings.HasPrefix(phase, "heartbeats"): // the bench sends them as fast as the API server answers
+		cpu = l.Equal.CPU.judged(most.heartbeats)
+	case l.Equal.Wall.Rounds > 0:
+		took += fmt.Sprintf(", %.0f ms", l.P99*1000)
+		wall, p99 = l.Equal.Wall.judged(most.wall), l.Equal.P99.judged(most.p99)
+		leanWall = l.Lean.Wall.guarded(l.LeanMost.Wall)
+	}
+	return []string{
+		took, used, wall, p99, cpu, leanWall, l.Lean.P99.guarded(l.LeanMost.P99), l.Equal.ControlPlane.String(),
+		l.until("node patches", l.Patches), l.until("events", l.Events), l.until("status writes", l.StatusWrites),
+	}
+}
+
+// until returns how many requests of a kind came until the last taint, of all.
+func (l *Line) until(kind string, all float64) string {
+	if l.Until == nil {
+		return fmt.Sprintf("%.0f", all)
+	}
+	return fmt.Sprintf("%.0f of %.0f", l.Until[kind], all)
+}
+
+// admission are the tables of what admission costs the API server: a column for each kind of request, one table for
+// those with the same setups.
+func admission(runs []*Run) string {
+	b := &strings.Builder{}
+	for _, run := range runs {
+		var kinds []string
+		cells := map[string]map[string]string{} // by kind and setup
+		setups := map[string][]string{}         // by kind
+		for i := range run.Requests {
+			r := &run.Requests[i]
+			if setups[r.Kind] == nil {
+				kinds = append(kinds, r.Kind)
+				cells[r.Kind] = map[string]string{}
+			}
+			setups[r.Kind] = append(setups[r.Kind], r.Setup)
+			cells[r.Kind][r.Setup] = fmt.Sprintf("%.1f, %s; %.0f, %.0f", r.CPU, r.Ratio, r.P50, r.P99)
+		}
+		fmt.Fprintf(b, "%s, commit %s. Each cell has the CPU time of the API server in ms, how many times as much as with "+
+			"nothing this is, both the medians of the rounds; and the latency in ms, at p50 and p99.\n", run.heading(),
+			run.Commit)
+		for len(kinds) > 0 {
+			first := setups[kinds[0]]
+			n := slices.IndexFunc(kinds, func(k string) bool { return !slices.Equal(setups[k], first) })
+			if n < 0 {
+				n = len(kinds)
+			}
+			var rows [][]string
+			for _, s := range first {
+				row := []string{s}
+				for _, k := range kinds[:n] {
+					row = append(row, cells[k][s])
+				}
+				rows = append(rows, row)
+			}
+			b.WriteString("\n" + table(append([]string{""}, kinds[:n]...), rows))
+			kinds = kinds[n:]
+		}
+		b.WriteString("\n" + run.targets())
+	}
+	return b.String()
+}
+
+// agent is the table of the node agent.
+func agent(runs []*Run) string {
+	b := &strings.Builder{}
+	for _, r := range runs {
+		fmt.Fprintf(b, "%s, commit %s. The numbers are the medians of the rounds.\n\n%s\n%s", r.heading(), r.Commit,
+			table([]string{"", "Agent", "Constant", "Ratio"}, r.Rows), r.targets())
+	}
+	return b.String()
+}
+
+// targets is the table of the targets of a run.
+func (r *Run) targets() string {
+	var rows [][]string
+	for i := range r.Targets {
+		t := &r.Targets[i]
+		rows = append(rows, []string{t.Title, t.Detail + ", " + t.word()})
+	}
+	return table([]string{"Target", "Measured"}, rows)
+}
+
+// table returns a table of Markdown.
+func table(heads []string, rows [][]string) string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "| %s |\n|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	return b.String()
+}
