@@ -53,9 +53,11 @@ func (s *ruleState) waiting(u limit.Use) (nodes int, names []string) {
 	return nodes, names
 }
 
-// newLimit returns the state of a rule's limit.
+// newLimit returns the state of a rule's limit. A rule that requires a suspended one goes on as it was when that one is
+// resumed, so that it keeps the places of deleted nodes.
 func newLimit(rule *ruleset.Rule, n *nodes) *limit.Limit {
-	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen
+	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen ||
+		rule.Mode == ruleset.Suspended && !rule.Spec.Suspend
 	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
 }
 

@@ -172,7 +172,11 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("until the rule is suspended or selects other nodes", func(t *testing.T) {
 			for what, change := range map[string]func(*ruleset.Rule){
-				"suspend":  func(r *ruleset.Rule) { r.Mode = ruleset.Suspended },
+				"suspend": func(r *ruleset.Rule) {
+					spec := *r.Spec
+					spec.Suspend = true
+					r.Mode, r.Spec = ruleset.Suspended, &spec
+				},
 				"selector": func(r *ruleset.Rule) { r.SelectorHash = "other" },
 			} {
 				former := r.rule
@@ -185,6 +189,17 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 				r.places(what, 0, 0)
 				r.SetRules(ruleset.NewSet(r.rule), r.nodes, now)
 			}
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("while a rule is suspended that this one requires", func(*testing.T) {
+			former := r.rule
+			begin(r)
+			edit(r, func(r *ruleset.Rule) { *r = *r.Freeze(ruleset.Problem{Reason: ruleset.ReasonSuspended}) })
+			r.places("suspended", 0, 1)
+			edit(r, func(r *ruleset.Rule) { *r = *former })
+			r.places("resumed", 0, 1)
+			r.asks("resumed", 1, false)
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
