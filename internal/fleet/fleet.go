@@ -121,9 +121,8 @@ func (f *Fleet) Mute(uid types.UID) {
 // caller enqueues them.
 func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) []string {
 	f.mu.Lock()
-	f.addAll(nodes)
+	changed, enqueue := f.addAll(nodes, now)
 	affected := make([]bool, len(f.names))
-	var changed []string
 	for _, state := range f.rules {
 		if set.Rule(state.rule.UID) == nil {
 			state.concerned(affected)
@@ -155,7 +154,7 @@ func (f *Fleet) SetRules(set *ruleset.Set, nodes []*corev1.Node, now time.Time) 
 		}
 	}
 	f.mu.Unlock()
-	f.tell(changed, nil)
+	f.tell(changed, enqueue)
 	return names
 }
 
@@ -332,16 +331,20 @@ func (f *Fleet) Forget(node string, now time.Time) {
 		f.mu.Unlock()
 		return
 	}
-	var changed []string
+	changed, enqueue := f.drop(n, now)
+	f.remove(node)
+	f.mu.Unlock()
+	f.tell(changed, enqueue)
+}
+
+// drop removes what is known of a deleted node. It returns what to tell the listener. The caller holds f.mu.
+func (f *Fleet) drop(n int32, now time.Time) (changed, enqueue []string) {
 	for _, state := range f.rules {
 		if state.put(n, "", nil, true, now) {
 			changed = append(changed, state.rule.Name)
 		}
 	}
-	enqueue := f.freed(n)
-	f.remove(node)
-	f.mu.Unlock()
-	f.tell(changed, enqueue)
+	return changed, f.freed(n)
 }
 
 // Expired returns the names of the nodes that wait for their replacement under a rule, in order.

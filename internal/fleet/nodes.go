@@ -6,6 +6,7 @@ package fleet
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,15 +70,23 @@ func (n *nodes) position(name string) (int, bool) {
 }
 
 // addAll adds the new nodes in the order of their names, so that the first ones are appended to byName and move none.
-func (f *Fleet) addAll(nodes []*corev1.Node) {
+// It drops what is known of a deleted node if another one has its name, and returns what to tell the listener.
+func (f *Fleet) addAll(nodes []*corev1.Node, now time.Time) (changed, enqueue []string) {
 	var fresh []*corev1.Node
 	for _, node := range nodes {
-		if _, known := f.number[node.Name]; !known {
+		n, known := f.number[node.Name]
+		switch {
+		case !known:
 			fresh = append(fresh, node)
+		case f.uids[n] != "" && f.uids[n] != node.UID && int64(f.created[n]) <= node.CreationTimestamp.Unix():
+			rules, waiting := f.drop(n, now)
+			changed, enqueue = append(changed, rules...), append(enqueue, waiting...)
+			f.is(n, node)
 		}
 	}
 	slices.SortFunc(fresh, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	for _, node := range fresh {
 		f.is(f.add(node.Name), node)
 	}
+	return changed, enqueue
 }

@@ -203,6 +203,22 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("of another node with its name that a change of the rules finds first", func(*testing.T) {
+			r.hold(0)
+			r.places("held", 1, 0)
+			r.nodes[0] = build.WrapNode(inService(0)).UID("another").Created(now.Add(time.Minute)).Obj()
+			edited := *r.rule
+			r.rule = &edited
+			r.SetRules(ruleset.NewSet(r.rule), r.nodes, now)
+			r.places("it is another node", 0, 1)
+
+			r.nodes[1] = build.WrapNode(inService(1)).UID("third").Created(now.Add(time.Minute)).Label("pool", "b").Obj()
+			r.take()
+			r.SetRules(ruleset.NewSet(r.rule), r.nodes, now)
+			r.tells("a node is gone, and the other one of its name has no rule", 1)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("of another node with its name", func(*testing.T) {
 			r.hold(0)
 			r.nodes[0] = build.WrapNode(inService(0)).UID("another").Created(now.Add(time.Minute)).Obj()
