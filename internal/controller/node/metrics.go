@@ -21,6 +21,7 @@ import (
 const (
 	failurePatch   = "PatchFailed"
 	failureRefused = "PatchRefused"
+	failureUndone  = "WriteUndone"
 	// failurePublished: the condition that a rule publishes could not be written.
 	failurePublished = "PublishFailed"
 )

@@ -230,12 +230,19 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	if last := r.retries.wait(p.node.Name, unwritten(p.decisions, outcome.Changes), p.recheck, p.now); last != nil {
 		return r.postpone(p, outcome, last)
 	}
+	moved := movedTaints(outcome.Changes)
+	if wait := r.ownWrites.wait(p.node.Name, moved, p.now); wait > 0 {
+		r.record(p, p.node, outcome, undone(p.node.Name))
+		p.again(p.now.Add(wait))
+		return r.again(p), nil
+	}
 	written := &corev1.Node{}
 	written.Name = p.node.Name
 	err := r.Client.Patch(ctx, written, client.RawPatch(types.JSONPatchType, outcome.Patch))
 	switch {
 	case err == nil:
 		r.ownWrites.expect(written)
+		r.ownWrites.wrote(written.Name, moved, p.now)
 		r.announce(ctx, p, written, outcome)
 		r.reportLeft(ctx, p, written)
 		r.reportFull(p, written, outcome)

@@ -287,6 +287,43 @@ var _ = Describe("A write that meets another", func() {
 		Expect(w.requests.Load()).To(Equal(tried+1), "what it needs now is another write")
 	})
 
+	It("is repeated later and later if another client undoes it each time", func() {
+		rule := w.createRule(network())
+		w.createNode(build.MakeNode("a"))
+		undo := func() {
+			w.update("a", func(n *corev1.Node) { n.Spec.Taints = nil })
+			w.reconcile("a")
+		}
+		w.reconcile("a")
+		undo()
+		Expect(w.held("a")).To(BeTrue(), "a user has removed the taint, and it is back at once")
+		for range 60 {
+			w.step(100 * time.Millisecond)
+			if w.held("a") {
+				undo()
+			} else {
+				w.reconcile("a")
+			}
+		}
+		Expect(w.requests.Load()).To(BeNumerically("<", 10), "in six seconds")
+		undo()
+		m := w.material(rule)
+		Expect(m.Failed).To(HaveLen(1))
+		Expect(m.Failed[0].Reason).To(Equal("WriteUndone"))
+		w.step(lastUndone)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeTrue())
+		Expect(w.material(rule).Counts).To(Equal(v1alpha1.NodeCounts{Matched: 1, Held: 1}))
+
+		w.update("a", func(n *corev1.Node) { n.Spec.Taints = nil })
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		w.setCondition("a", corev1.ConditionFalse)
+		w.step(2*lastUndone + writeLasts)
+		undo()
+		Expect(w.held("a")).To(BeTrue(), "at once, since the last write has lasted")
+	})
+
 	It("finds out later that a patch was carried out whose answer was lost", func() {
 		rule := w.createRule(network().MaxUnavailable("1"))
 		w.createNode(build.MakeNode("a"))
