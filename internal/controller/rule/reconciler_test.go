@@ -329,7 +329,7 @@ var _ = Describe("A rule", func() {
 		kept = 0
 		d.step(time.Minute)
 		d.reconcile()
-		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("maxHoldSeconds have passed"))
+		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(HaveSuffix("or by an override"))
 	})
 
 	It("says why its condition cannot be published, and what to set", func(ctx context.Context) {
@@ -541,6 +541,18 @@ var _ = Describe("A rule", func() {
 		Expect(c.Reason).To(Equal(evidence.ReasonInvalid))
 		Expect(c.Message).To(ContainSubstring("spec.taint.key: is bad"))
 		Expect(d.events()).To(ConsistOf(ContainSubstring("Warning Invalid")))
+	})
+
+	It("says what it does nevertheless when it is invalid and in dry-run", func(ctx context.Context) {
+		d := newDesk(ctx, network().DryRun(true))
+		for _, reason := range []string{evidence.ReasonInvalid, ruleset.ReasonSuspended} {
+			frozen := d.compiled.Freeze(ruleset.Problem{Reason: reason, Message: "it cannot work"})
+			d.Fleet.SetRules(ruleset.NewSet(frozen), nil, d.clock.Now())
+			d.reconcile()
+			Expect(d.condition(v1alpha1.ConditionReady).Message).To(HaveSuffix(
+				", except that dryRun removes its taints: it cannot work"))
+			d.step(time.Minute)
+		}
 	})
 
 	It("waits until admission taints nodes for it, or says why it does not", func(ctx context.Context) {

@@ -132,6 +132,10 @@ type setter func(conditionType string, status bool, reason, format string, args 
 
 // modeConditions sets the conditions that say whether the rule is valid and acts.
 func modeConditions(m *fleet.Material, set setter) {
+	except := ""
+	if m.Rule.Withdrawn() {
+		except = ", except that dryRun removes its taints"
+	}
 	switch m.Rule.Mode {
 	case ruleset.Enforced:
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
@@ -154,7 +158,7 @@ func modeConditions(m *fleet.Material, set setter) {
 		if len(m.Rule.Problems) > 0 {
 			why = m.Rule.Problems[0].String()
 		}
-		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The operator changes nothing for this rule: %s", why)
+		set(v1alpha1.ConditionReady, false, ReasonSuspended, "The operator changes nothing for this rule%s: %s", except, why)
 		set(v1alpha1.ConditionEnforcing, false, ReasonSuspended, "%s", why)
 	default:
 		p := ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "the rule is not in force"}
@@ -165,8 +169,8 @@ func modeConditions(m *fleet.Material, set setter) {
 		if n := len(m.Rule.Problems) - 1; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		set(v1alpha1.ConditionReady, false, p.Reason, "The operator changes nothing for this rule until this is fixed: "+
-			"%s%s", p, more)
+		set(v1alpha1.ConditionReady, false, p.Reason, "The operator changes nothing for this rule until this is fixed%s: "+
+			"%s%s", except, p, more)
 		set(v1alpha1.ConditionEnforcing, false, p.Reason, "The rule is frozen")
 	}
 }
@@ -253,8 +257,8 @@ func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 		set(v1alpha1.ConditionGuarding, false, problem.Reason, "%s", problem.Message)
 	case m.Guarded+m.GuardEnded > 0:
 		set(v1alpha1.ConditionGuarding, true, ReasonPodsGuarded,
-			"The guard is active on %s, and has ended on %s because maxHoldSeconds have passed%s", text.Nodes(m.Guarded),
-			text.Nodes(m.GuardEnded), keptEndpoints(m))
+			"The guard is active on %s, and has ended on %s, after maxHoldSeconds or by an override%s",
+			text.Nodes(m.Guarded), text.Nodes(m.GuardEnded), keptEndpoints(m))
 	default:
 		set(v1alpha1.ConditionGuarding, true, ReasonNothingToGuard,
 			"The guard becomes active on a node when its evidence no longer holds")

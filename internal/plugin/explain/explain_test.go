@@ -273,7 +273,11 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 	ended := record(worker().Condition(cni, "False", ago(40*time.Minute)), "u1",
 		nodeview.Record{GuardedSince: metav1.NewTime(ago(20 * time.Minute)), GuardEnded: metav1.NewTime(ago(time.Minute))})
 	if got := explained(ended, build.WrapRule(rule.Obj()).EvictionGuard(600)).Rules[0].Guard; !strings.Contains(got,
-		"eviction guard ended") {
+		"eviction guard ended: maxHoldSeconds have passed") {
+		t.Errorf("got %q", got)
+	}
+	ended.Annotation(v1alpha1.OverrideAnnotation, "Release")
+	if got := explained(ended, rule).Rules[0].Guard; got != "eviction guard ended: the override annotation releases the node" {
 		t.Errorf("got %q", got)
 	}
 }

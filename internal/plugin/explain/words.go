@@ -192,6 +192,9 @@ func (x *explainer) guard() string {
 		}
 		return "eviction guard active for " + report.Age(x.Now, h.Since) + ": its pods are not evicted" + kept
 	case guard.HoldEnded:
+		if x.d.Reason == state.ReasonOverrideRelease {
+			return "eviction guard ended: the override annotation releases the node"
+		}
 		return "eviction guard ended: maxHoldSeconds have passed since the rule stopped holding, " +
 			report.Age(x.Now, h.Since) + " ago"
 	}
