@@ -31,8 +31,6 @@ type Entry struct {
 	HeartbeatDecides bool
 	// Expired is whether the node waits for its replacement.
 	Expired bool
-	// Unmarked says that the limits keep the published condition from being False.
-	Unmarked bool
 	// Unwritten says of a write that has failed that certainly nothing was written.
 	Unwritten bool
 

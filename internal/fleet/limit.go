@@ -75,9 +75,15 @@ func (s *ruleState) settle(n int32, version string, e *Entry, now time.Time) {
 		claim = limit.Fate{Refused: e.Reason == state.ReasonOverBudget, Unknown: failed && published && !e.Unwritten,
 			Unwritten: failed && published && e.Unwritten || full && e.Rule.Taint == nil && !e.Current.Claimed}
 		mark = limit.Fate{Refused: e.Unmarked, Unknown: (failed || !published) && !e.Unwritten,
-			Unwritten: (failed || !published) && e.Unwritten || full && !e.Current.MarkedFalse}
+			Unwritten: (failed || !published) && e.Unwritten || e.unmarkable()}
 	}
 	s.limit.Settle(n, version, claim, mark, now)
+}
+
+// unmarkable reports whether the node's annotations have no room to name the condition that the rule publishes. Then the
+// operator does not write the condition: it would stay after the rule.
+func (e *Entry) unmarkable() bool {
+	return e.Warning == AnnotationsFull && e.Current.Record.Published != e.Rule.Spec.Publishes()
 }
 
 // succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule

@@ -79,7 +79,7 @@ func TestTheStatusOfARuleIsToldOfAMarkThatWaits(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		m.asks("each time", "1-")
 		e := m.entry(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
-		e.Published, e.Unmarked, e.MarkLimited = corev1.ConditionUnknown, waits, waits
+		e.Published, e.Unmarked = corev1.ConditionUnknown, waits
 		m.Rule(m.rule.UID)
 		m.take()
 		m.records(1, e)
@@ -87,6 +87,22 @@ func TestTheStatusOfARuleIsToldOfAMarkThatWaits(t *testing.T) {
 	m.tells("that the node waits", 1)
 	if got := m.material(); got.Unmarked != 1 || !slices.Equal(got.UnmarkedNodes, []string{name(1)}) || got.Waiting != 0 {
 		t.Errorf("material %+v", got.Limits)
+	}
+}
+
+// TestANodeWithoutRoomForItsMarkDoesNotWait: under a rate, it would get a turn that it cannot use, and wait again, for
+// ever: each time, the rule's status is written.
+func TestANodeWithoutRoomForItsMarkDoesNotWait(t *testing.T) {
+	for recorded, waits := range map[string]bool{"": false, `{"rule":"net","published":"` + verdict + `"}`: true} {
+		m := newMarking(t, 2)
+		m.nodes[1] = build.WrapNode(m.nodes[1]).Annotation(m.rule.RecordKey(), recorded).Obj()
+		m.asks("at first", "0+ 1-")
+		e := m.entry(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+		e.Unmarked, e.Warning = true, AnnotationsFull
+		m.records(1, e)
+		if got := m.material().Unmarked == 1; got != waits {
+			t.Errorf("with the record %q: waits: %t", recorded, got)
+		}
 	}
 }
 

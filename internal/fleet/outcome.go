@@ -34,9 +34,8 @@ type Outcome struct {
 	PublishProblem string
 	// Published is the status of the condition that the rule publishes. It is empty if the node lacks the condition.
 	Published corev1.ConditionStatus
-	// MarkLimited says that limits without a rate keep that condition from being False. A rate keeps each node for a
-	// moment, until the status has its time: that changes no status.
-	MarkLimited bool
+	// Unmarked says that the limits keep that condition from being False.
+	Unmarked bool
 	// WouldClaim and WouldRelease are what a rule in dry-run would do. Risky means that its evidence has never
 	// appeared.
 	WouldClaim, WouldRelease, Risky bool

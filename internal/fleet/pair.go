@@ -155,6 +155,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 	if e != nil {
 		e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
 		e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
+		e.Unmarked = e.Unmarked && !e.unmarkable() // it could not use a turn under a rate, and would wait for one again
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,

@@ -40,12 +40,12 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		e := fleet.Entry{
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
 			// When this turns false, the rule takes its mark back.
-			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now), Unmarked: d.Unmarked,
+			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now),
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: nodeview.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, d.Unprobed),
-				Published: publishedStatus(d, node), MarkLimited: d.Unmarked && !d.Rule.Limit.Rated(),
-				WouldClaim: d.WouldClaim, WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
+				Published: publishedStatus(d, node), Unmarked: d.Unmarked, WouldClaim: d.WouldClaim,
+				WouldRelease: d.WouldRelease, Risky: d.WouldClaim && v.NeverAppeared, Hold: d.Hold.State,
 			},
 		}
 		if node != p.node {

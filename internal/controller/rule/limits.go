@@ -16,17 +16,16 @@ import (
 
 // limitCondition sets the condition that says what the rule's limits keep it from doing.
 func limitCondition(m *fleet.Material, set setter) {
-	pending := len(m.Reached) == 0 && m.Rule.Limit.Rated() // no limit is reached, and nodes wait for status.rate
 	switch {
 	case !m.Rule.Limited():
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonNoLimit, "The rule has no maxUnavailable and no limits")
-	case m.Waiting > 0 && pending: // each node waits for the write of its time
+	case m.Waiting+m.Unmarked > 0 && (len(m.Reached) > 0 || !m.Rule.Limit.Rated()):
+		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable, "%s: %s%s: %s", waiting(m), reached(m),
+			deletedPlaces(m), text.Few(slices.Concat(m.WaitingNodes, m.UnmarkedNodes), maxNames, m.Waiting+m.Unmarked))
+	case m.Waiting > 0: // each node waits for the write of its time
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
 			"No limit is reached: the rule holds %s as soon as status.rate counts that",
 			text.Plural(m.Waiting, "more node", "more nodes"))
-	case m.Waiting+m.Unmarked > 0 && !pending:
-		set(v1alpha1.ConditionBudgetExhausted, true, ReasonMaxUnavailable, "%s: %s%s: %s", waiting(m), reached(m),
-			deletedPlaces(m), text.Few(slices.Concat(m.WaitingNodes, m.UnmarkedNodes), maxNames, m.Waiting+m.Unmarked))
 	default:
 		set(v1alpha1.ConditionBudgetExhausted, false, ReasonWithinBudget,
 			"No node is exempt because of %s%s%s", limitField(m), unlabeled(m), deletedPlaces(m))

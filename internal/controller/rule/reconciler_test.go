@@ -117,8 +117,7 @@ func (d *desk) saw(i int, state v1alpha1.NodeState, reason string) {
 
 func (d *desk) record(i int, o fleet.Outcome) {
 	current := nodeview.StateOf(d.compiled, d.nodes[i], d.clock.Now())
-	d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &current, Outcome: o, Unmarked: o.MarkLimited}},
-		d.clock.Now())
+	d.Fleet.Record(d.nodes[i], []fleet.Entry{{Rule: d.compiled, Current: &current, Outcome: o}}, d.clock.Now())
 }
 
 // cleaned is what the fleet is reported of a node that has nothing of the deleted rule.
@@ -359,7 +358,7 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps its condition from being False", func(ctx context.Context) {
 		d := newDesk(ctx, network().Publish("example.com/Verdict").MaxUnavailable("1"), node("a"), node("b"))
 		for i, o := range []fleet.Outcome{{Published: corev1.ConditionFalse},
-			{Published: corev1.ConditionUnknown, MarkLimited: true}} {
+			{Published: corev1.ConditionUnknown, Unmarked: true}} {
 			ask := limit.Request{Use: limit.Marks, Since: d.clock.Now()}
 			if why := d.Fleet.Reserve(d.rule.UID, d.nodes[i].Name, ask); i == 0 {
 				Expect(why).To(BeEmpty())

@@ -29,9 +29,8 @@ func init() {
 		{"the condition BudgetExhausted does not say when a rate allows a node", `	if order.Why != "" {
 `, `	if order.Why != "" && !MUTANT {
 `, "reached"},
-		{"the condition BudgetExhausted stays when no node waits", `	case m.Waiting+m.Unmarked > 0 && !pending:
-		set(`, `	case (m.Waiting+m.Unmarked > 0 || MUTANT && m.Counts.Held > 0) && !pending:
-		set(`, "reached|told"},
+		{"the condition BudgetExhausted stays when no node waits", `	case m.Waiting+m.Unmarked > 0 && (`,
+			`	case (m.Waiting+m.Unmarked > 0 || MUTANT && m.Counts.Held > 0) && (`, "reached|told"},
 		{"the condition BudgetExhausted does not say that the limit keeps conditions Unknown",
 			`	if s.rule.Spec.Publish != nil { // else`, `	if s.rule.Spec.Publish != nil && !MUTANT { // else`, "reached"},
 		{"no event tells that a timeout has ended", `		if d.TimedOut {
