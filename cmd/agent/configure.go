@@ -62,7 +62,7 @@ func (a *agent) follow(ctx context.Context) {
 		}
 		answered := a.watcher.Answered() // before the node is read
 		known, node := a.watcher.Known(), a.watcher.Object()
-		file, labels, fresh, ok := a.state.current(loaded, node, known)
+		file, last, fresh, ok := a.state.current(loaded, node, known)
 		if known && node != nil {
 			a.state.save(loaded, node, false)
 		}
@@ -78,7 +78,7 @@ func (a *agent) follow(ctx context.Context) {
 			}
 			continue
 		}
-		rules := file.Select(labels)
+		rules := file.Select(last)
 		now := fingerprint(rules, file, fresh)
 		if now == before {
 			continue

@@ -122,7 +122,7 @@ func (a *agent) watchNode() {
 		Quiet:     !a.serveHealth,
 		Log:       a.log,
 	})
-	a.watcher.OnChange(a.enqueue) // the node's labels decide which rules match
+	a.watcher.OnChange(a.enqueue) // the node's labels and records decide which rules match
 	a.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "node_readiness_agent_api_available",
 		Help: "1 while the API server answers the agent about its node, otherwise 0.",

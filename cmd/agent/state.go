@@ -69,10 +69,10 @@ func (f *stateFile) node() *corev1.Node {
 	return f.saved.Object
 }
 
-// current returns the configuration and the labels in force: the current ones or, while one of them is unknown, the
-// saved ones. known reports whether the API server has answered: otherwise the node is the saved one. fresh reports
+// current returns the configuration and the node in force: the current ones or, while one of them is unknown, the saved
+// ones. known reports whether the API server has answered: otherwise the node is the saved one. fresh reports
 // whether both are current.
-func (f *stateFile) current(file *config.File, node *corev1.Node, known bool) (_ *config.File, labels map[string]string,
+func (f *stateFile) current(file *config.File, node *corev1.Node, known bool) (_ *config.File, _ *corev1.Node,
 	fresh, ok bool) {
 	if known && node != nil && f.saved != nil && f.saved.Object.UID != node.UID {
 		f.log.Info("The saved state is of another node and is dropped", "file", f.path)
@@ -85,7 +85,7 @@ func (f *stateFile) current(file *config.File, node *corev1.Node, known bool) (_
 	if file == nil || node == nil {
 		return nil, nil, false, false
 	}
-	return file, node.Labels, fresh, true
+	return file, node, fresh, true
 }
 
 // save remembers the state of a node that the API server knows, and has it written if an answer may depend on what has

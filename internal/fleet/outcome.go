@@ -137,6 +137,12 @@ func (m *Sums) count(o *Outcome, nodes int) {
 			m.PublishProblem = o.PublishProblem
 		}
 	}
+	switch o.Hold { // also of a suspended rule, on a node that it does not select any more
+	case guard.HoldActive:
+		m.Guarded += nodes
+	case guard.HoldEnded:
+		m.GuardEnded += nodes
+	}
 	if !o.matches {
 		return
 	}
@@ -156,12 +162,6 @@ func (m *Sums) count(o *Outcome, nodes int) {
 		m.Counts.Failed += number
 	default:
 		m.Counts.Pending += number
-	}
-	switch o.Hold {
-	case guard.HoldActive:
-		m.Guarded += nodes
-	case guard.HoldEnded:
-		m.GuardEnded += nodes
 	}
 	if o.WouldClaim {
 		m.ToTaint += nodes

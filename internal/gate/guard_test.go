@@ -68,6 +68,14 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 			scene{at: 21, tells: "and back", node: func(n *build.NodeWrapper) { n.Label("pool", "a") },
 				want: "Held EvidenceMissing Active", taints: evicting, record: ending[:1]})
 	})
+	t.Run("a suspended rule keeps it active where the node is relabelled", func(t *testing.T) {
+		active := scene{at: 20, tells: "suspended", rule: suspend, want: "Exempt Suspended Active", taints: evicting,
+			record: ending[:1], untouched: true}
+		relabelled := scene{at: 21, tells: "relabelled", node: relabel, want: "Active", taints: evicting, record: ending[:1],
+			untouched: true}
+		tell(t, guarding(), inService(), lost, active, relabelled,
+			scene{at: 30, tells: "resumed", rule: resume, want: "Ending", taints: evicting})
+	})
 	t.Run("a relabelled node that recovers is left alone", func(t *testing.T) {
 		tell(t, guarding(), inService(), lost,
 			scene{at: 20, tells: "relabelled", node: relabel, want: "Ending", taints: evicting, record: ending},

@@ -112,11 +112,11 @@ func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 }
 
 func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decision, bool) {
-	standing := nodeview.StateOf(rule, r.Node, r.Now)
-	if !standing.Matches {
+	in := nodeview.Input{Rule: rule, Node: r.Node, State: nodeview.StateOf(rule, r.Node, r.Now), Override: override,
+		Now: r.Now}
+	if !Guards(in) {
 		return Decision{}, false
 	}
-	in := nodeview.Input{Rule: rule, Node: r.Node, State: standing, Override: override, Now: r.Now}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
 	case d.Hold.State == HoldActive && in.Verdict.Ready:
@@ -182,7 +182,7 @@ func byNodeAlone(rule *ruleset.Rule) bool {
 // Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
 func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)
-	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 || !Guards(in) ||
+	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 ||
 		in.Override.Action == nodeview.OverrideRelease {
 		return false
 	}

@@ -142,6 +142,13 @@ func TestDecide(t *testing.T) {
 			want: denied, says: "node n1 is not ready"},
 		"a suspended rule, at the end of its guard": {rules: []*build.RuleWrapper{rule().Suspend(true)}, second: 60,
 			want: allowed},
+		"a suspended rule, active before the node was relabelled": {rules: []*build.RuleWrapper{rule().Suspend(true)},
+			node: lost().Unlabel("kosmos.io/node"), second: 59, want: denied, says: "node n1 is not ready"},
+		"a suspended rule that does not select the node, at the end of its guard": {
+			rules: []*build.RuleWrapper{rule().Suspend(true)}, node: lost().Unlabel("kosmos.io/node"), second: 60,
+			want: allowed},
+		"a suspended rule that never selected the node": {rules: []*build.RuleWrapper{rule().Suspend(true)},
+			node: lost().Unlabel("kosmos.io/node").Unannotate(recordKey), second: 5, want: allowed},
 		"a suspended rule, not active before": {rules: []*build.RuleWrapper{rule().Suspend(true)},
 			node: lost().Unannotate(recordKey), second: 5, want: allowed},
 		"a rule that is being deleted": {rules: []*build.RuleWrapper{rule().Deleted(at(1))}, second: 5,

@@ -30,7 +30,7 @@ import (
 // The record has guardedSince in all states but None, and guardEnded in Ended and Ending. Kubernetes does not repeat an
 // eviction that was denied. So the leader evicts the pods that are due in Ended and Ending, and only then Ending ends.
 // A frozen or suspended rule begins no guard, and its active guard continues by the record until maxHoldSeconds have
-// passed.
+// passed, also if the rule no longer selects the node.
 
 // leastCalm is how long a node must be ready before the eviction guard ends, if readySeconds are less. The node
 // controller's last deletions come more than a second after the node is ready again, when its taint is removed.
@@ -113,7 +113,7 @@ func HoldOf(in nodeview.Input) Hold {
 // Guards reports whether the rule guards the node's pods while it does not hold. If a guard is active when a
 // bootstrap-only rule completes, it ends as usual.
 func Guards(in nodeview.Input) bool {
-	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches || in.Rule.Mode == ruleset.Deleting {
+	if in.Rule.Spec.EvictionGuard == nil || !in.State.Matches && !in.Rule.Inert() || in.Rule.Mode == ruleset.Deleting {
 		return false
 	}
 	completed := in.Rule.Spec.BootstrapOnly() && in.State.Completed && !in.State.Rebooted

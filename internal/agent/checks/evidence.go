@@ -4,7 +4,6 @@
 package checks
 
 import (
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -33,41 +32,11 @@ func judge(r *config.Rule, node *corev1.Node, now time.Time) string {
 // heldBack is the reason if the agent sees no reason for the operator's verdict.
 const heldBack = "the operator holds the node: see the status of the rule"
 
-// recorded returns the operator's verdict from its record on the node; empty if there is none. While the API group is
-// changed, the record may be that of the rule of the same name in the other group: the operator moves it a moment
-// before or after this configuration.
-func recorded(r *config.Rule, node *corev1.Node) v1alpha1.HealthVerdict {
-	if value, ok := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.UID)]; ok {
-		_, health := recordIn(value)
-		return health
-	}
-	for key, value := range node.Annotations {
-		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			if rule, health := recordIn(value); rule == r.Name {
-				return health
-			}
-		}
-	}
-	return ""
-}
-
-// recordIn returns the rule and the verdict of a record; empty if it cannot be read.
-func recordIn(value string) (rule string, health v1alpha1.HealthVerdict) {
-	var record struct {
-		Rule   string
-		Health v1alpha1.HealthVerdict
-	}
-	if json.Unmarshal([]byte(value), &record) != nil {
-		return "", ""
-	}
-	return record.Rule, record.Health
-}
-
 // verdict decides whether the node may get traffic under the rule: by the operator's verdict, which includes all
 // evidence, windows, limits and overrides. Without one, it decides by the evidence that the agent sees.
 func verdict(r *config.Rule, node *corev1.Node, now time.Time) Result {
 	missing := judge(r, node, now)
-	switch recorded(r, node) {
+	switch r.Recorded(node) {
 	case v1alpha1.HealthReady:
 		return Pass()
 	case v1alpha1.HealthNotReady:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/build"
 )
 
 // rule returns a rule with a probe for each of these conditions.
@@ -73,11 +74,26 @@ func TestSelect(t *testing.T) {
 	bad.NodeSelector = v1alpha1.NodeSelector{MatchExpressions: []v1alpha1.NodeSelectorRequirement{{Key: "x",
 		Operator: "Later"}}}
 	f := &File{Rules: []Rule{other, empty, bad, match}}
-	if diff := cmp.Diff([]Rule{match}, f.Select(map[string]string{"pool": "workers"})); diff != "" {
+	if diff := cmp.Diff([]Rule{match}, f.Select(build.MakeNode("n").Label("pool", "workers").Obj())); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got := f.Select(nil); got != nil {
+	if got := f.Select(build.MakeNode("n").Obj()); got != nil {
 		t.Errorf("without labels: %v", got)
+	}
+}
+
+// TestSelectARuleThatStillHoldsTheNode: it was suspended before the node's labels changed.
+func TestSelectARuleThatStillHoldsTheNode(t *testing.T) {
+	match := rule("workers", "example.com/A")
+	match.Health = &v1alpha1.Health{Checks: []v1alpha1.HealthCheck{{Name: "rules"}}}
+	without := match
+	without.Probes = nil
+	for health, want := range map[string][]Rule{`"NotReady"`: {without}, `"Ready"`: nil} {
+		node := build.MakeNode("n").Annotation(v1alpha1.RecordAnnotationPrefix+"uid-workers",
+			`{"rule":"workers","health":`+health+`}`).Obj()
+		if diff := cmp.Diff(want, New(match).Select(node)); diff != "" {
+			t.Errorf("with the verdict %s: -want +got:\n%s", health, diff)
+		}
 	}
 }
 
@@ -91,7 +107,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(raw)
 	f.Fuzz(func(_ *testing.T, raw []byte) {
 		if file, err := Decode(raw); err == nil {
-			file.Select(map[string]string{"pool": "workers"})
+			file.Select(build.MakeNode("n").Label("pool", "workers").Obj())
 		}
 	})
 }

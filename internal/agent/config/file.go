@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,15 +129,52 @@ func Decode(raw []byte) (*File, error) {
 	return f, nil
 }
 
-// Select returns the rules that match a node's labels. An invalid or empty selector matches no node, so that an invalid
-// rule affects no other rule.
-func (f *File) Select(nodeLabels map[string]string) []Rule {
+// Select returns the rules that match a node's labels, and without their probes those by whose record the operator still
+// holds the node: of a suspended rule, it does so if the labels change. An invalid or empty selector matches no node, so
+// that an invalid rule affects no other rule.
+func (f *File) Select(node *corev1.Node) []Rule {
 	var out []Rule
 	for i := range f.Rules {
-		selector, err := f.Rules[i].NodeSelector.AsSelector()
-		if err == nil && !selector.Empty() && selector.Matches(labels.Set(nodeLabels)) {
-			out = append(out, f.Rules[i])
+		rule := f.Rules[i]
+		selector, err := rule.NodeSelector.AsSelector()
+		switch {
+		case err == nil && !selector.Empty() && selector.Matches(labels.Set(node.Labels)):
+		case rule.Health != nil && rule.Recorded(node) == v1alpha1.HealthNotReady:
+			rule.Probes = nil
+		default:
+			continue
 		}
+		out = append(out, rule)
 	}
 	return out
+}
+
+// Recorded returns the operator's verdict from its record on the node; empty if there is none. While the API group is
+// changed, the record may be that of the rule of the same name in the other group: the operator moves it a moment
+// before or after this configuration.
+func (r *Rule) Recorded(node *corev1.Node) v1alpha1.HealthVerdict {
+	if value, ok := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.UID)]; ok {
+		_, health := recordIn(value)
+		return health
+	}
+	for key, value := range node.Annotations {
+		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
+			if rule, health := recordIn(value); rule == r.Name {
+				return health
+			}
+		}
+	}
+	return ""
+}
+
+// recordIn returns the rule and the verdict of a record; empty if it cannot be read.
+func recordIn(value string) (rule string, health v1alpha1.HealthVerdict) {
+	var record struct {
+		Rule   string
+		Health v1alpha1.HealthVerdict
+	}
+	if json.Unmarshal([]byte(value), &record) != nil {
+		return "", ""
+	}
+	return record.Rule, record.Health
 }
