@@ -272,6 +272,11 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 	for r := range v.rules() {
 		u, s := h.under(r.Metadata.UID), &r.Spec
 		o := &u.observed
+		if g := n.record(r.Metadata.UID); v.suspended(r) && s.EvictionGuard != nil && g.GuardEnded.IsZero() &&
+			!g.GuardedSince.Before(n.Metadata.CreationTimestamp) && !g.GuardedSince.After(v.Now) && m.now().Add(m.spread()).
+			Before(g.GuardedSince.Add(time.Duration(s.EvictionGuard.MaxHoldSeconds)*time.Second-slack)) {
+			return r // also on a node that it does not select any more
+		}
 		switch {
 		case s.EvictionGuard == nil || !s.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "",
 			!s.NodeSelector.matches(n.Metadata.Labels), s.bootstrap(), len(s.Requirements) > 0, s.ConditionPolicy == "anyOf",
@@ -326,12 +331,16 @@ func (m *Model) Bound(name string, bound bool, v *View) {
 	n := read[node](v.Nodes[name])
 	denies, perhaps := false, false
 	for r := range v.rules() {
-		frozen := v.frozen(r) != "" // it goes on to hold a node that it does not select any more
-		if r.Spec.PodAdmission != "Deny" || !frozen && !r.Spec.NodeSelector.matches(n.Metadata.Labels) ||
-			!n.has(r.Spec.Taint.id()) || r.Spec.DryRun || r.Metadata.DeletionTimestamp != nil {
-			continue
+		id, frozen := r.Spec.Taint.id(), v.frozen(r)
+		switch {
+		case r.Spec.PodAdmission != "Deny", !n.has(id), r.Spec.DryRun, r.Metadata.DeletionTimestamp != nil:
+		case frozen == "":
+			denies = denies || r.Spec.NodeSelector.matches(n.Metadata.Labels)
+		case v.suspended(r) && n.claim(r.Metadata.UID) == id:
+			denies = true // it goes on to hold a node that it does not select any more
+		default:
+			perhaps = true
 		}
-		denies, perhaps = denies || !frozen, perhaps || frozen
 	}
 	if denies || !perhaps {
 		m.check("binds", bound != denies, "a pod is let onto node %s: %t, and a rule refuses it: %t", name, bound, denies)

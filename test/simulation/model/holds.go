@@ -3,7 +3,10 @@
 
 package model
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // answer is what can be said of something. Zero: nothing was asked.
 type answer int
@@ -35,6 +38,11 @@ func (v *View) frozen(r *rule) string {
 		v.known.frozen[r] = why
 	}
 	return why
+}
+
+// suspended reports whether a rule is frozen because it, or a rule that it requires, is suspended.
+func (v *View) suspended(r *rule) bool {
+	return !r.Spec.DryRun && strings.HasSuffix(v.frozen(r), "it is suspended")
 }
 
 func (v *View) frozenBy(r *rule, seen map[string]bool) string {
