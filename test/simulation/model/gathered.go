@@ -5,10 +5,126 @@ package model
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 )
+
+type selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []struct {
+		Key, Operator string
+		Values        []string
+	}
+}
+
+func (s *selector) matches(labels map[string]string) bool {
+	for k, v := range s.MatchLabels {
+		if labels[k] != v {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		value, has := labels[e.Key]
+		in := has && slices.Contains(e.Values, value)
+		fits := false
+		switch e.Operator {
+		case "In":
+			fits = in
+		case "NotIn":
+			fits = !in
+		case "Exists":
+			fits = has
+		case "DoesNotExist":
+			fits = !has
+		}
+		if !fits {
+			return false
+		}
+	}
+	return true
+}
+
+// valid reports whether the API server would take the selector for a watch.
+func (s *selector) valid() bool {
+	for _, e := range s.MatchExpressions {
+		if slices.ContainsFunc(e.Values, func(v string) bool { return strings.Contains(v, " ") }) {
+			return false
+		}
+	}
+	return true
+}
+
+// String is the selector as a watch has it.
+func (s *selector) String() string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		parts = append(parts, k+"="+s.MatchLabels[k])
+	}
+	for _, e := range s.MatchExpressions {
+		parts = append(parts, map[string]string{"Exists": e.Key, "DoesNotExist": "!" + e.Key}[e.Operator])
+		if len(e.Values) > 0 {
+			parts[len(parts)-1] = e.Key + " " + strings.ToLower(e.Operator) + " (" + strings.Join(e.Values, ",") + ")"
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+type podsRequirement struct {
+	Namespace string
+	Selector  selector
+	MinReady  int
+
+	OwnerDaemonSet, ReadyWhen string
+	ReadyAnnotation           struct{ Key, Value string }
+	MinReadySeconds           *int
+}
+
+// watch is a watch of evidence.
+type watch struct {
+	kind, namespace string
+	labels          selector
+	key             string
+}
+
+// finds notes the watches that the requirement needs.
+func (q *requirement) finds() {
+	switch {
+	case q.Pods != nil:
+		q.needs = []watch{{kind: "pods", namespace: q.Pods.Namespace, labels: q.Pods.Selector}}
+	case q.DaemonSets != nil:
+		q.needs = []watch{{kind: "daemonsets", namespace: "apps"}, {kind: "pods", namespace: "apps"}}
+	case q.CSIDriver != nil:
+		q.needs = []watch{{kind: "csinodes"}}
+	case q.Devices != nil:
+		q.needs = []watch{{kind: "resourceslices"}}
+	}
+	for i := range q.needs {
+		w := &q.needs[i]
+		w.key = w.kind + ":" + w.namespace + "/" + w.labels.String()
+	}
+}
+
+type requirement struct {
+	Name       string
+	DaemonSets *daemonSetsRequirement
+	CSIDriver  *struct {
+		Name           string
+		MinAllocatable int
+	}
+	Devices *struct {
+		Driver string
+		Min    int
+	}
+	Pods          *podsRequirement
+	Resource      *struct{ Name string } // the least quantity is 1
+	RuleSatisfied *struct{ Name string }
+	NoTaint       *struct{ Key, Effect string }
+	CEL           *struct{ Expression string }
+
+	needs []watch
+}
 
 type csiNode struct {
 	Metadata metadata

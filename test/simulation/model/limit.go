@@ -200,3 +200,59 @@ func allowed(limit json.RawMessage, of int) int {
 	}
 	return n
 }
+
+// room: where the limit leaves room, no node in service stays open on which the rule has not held for long.
+func (m *Model) room(r *rule, v *View) {
+	s := &r.Spec
+	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
+		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
+		return
+	}
+	claimed, all, in, open := m.places(r, v)
+	m.reached(r, open, claimed, all, in, v)
+	for _, n := range open {
+		m.check("room", r.full(n, claimed, all, in, m.now()), "rule %s leaves node %s open, and claims %d of %d",
+			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)
+		u.waitsIn = n.labelled()
+		u.roomy = !slices.ContainsFunc(s.limits(), func(l limit) bool {
+			return l.Per != "" && l.full(n, r, claimed, all, in, m.now())
+		})
+	}
+}
+
+// places counts the claims of a rule, and the other nodes in service, of which those are open on which the rule has not
+// held for long.
+func (m *Model) places(r *rule, v *View) (claimed, all int, in *uses, open []*node) {
+	s := &r.Spec
+	in = newUses()
+	for n := range v.nodes() {
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		counts := s.NodeSelector.matches(n.Metadata.Labels) && v.override(n) == "" && m.rebooted(n, r) != yes
+		switch {
+		case n.claim(r.Metadata.UID) != "":
+			claimed += u.place(n)
+			in.claim(n, r, u)
+		case !counts || n.Spec.Unschedulable || n.Metadata.DeletionTimestamp != nil:
+		case m.inService(n, r) != yes:
+		case m.holds(n, r, v, true) == no && m.steady(n, r, no, s.Stabilization.UnreadySeconds, v) &&
+			!v.Refused[n.Metadata.Name] && !n.letsPass(r):
+			open = append(open, n)
+			all++
+			in.count(n)
+		default:
+			all++
+			in.count(n)
+		}
+	}
+	return claimed, all, in, open
+}
+
+// place returns how many places a claim uses.
+func (u *underRule) place(n *node) int {
+	if u.forced || n.Spec.Unschedulable && u.free {
+		return 0
+	}
+	return 1
+}
