@@ -39,9 +39,8 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 		}
 		message += "; suspend: true would stop the rule and keep the taints"
 	case rule.Mode != ruleset.Enforced:
-	case stored && old.Spec.DryRun && old.Status.DryRunResults != nil && old.Status.ObservedGeneration == old.Generation:
-		message = "the rule is in force now; in dry-run it said: " + old.Status.DryRunResults.Summary +
-			unlimited(rule, nodes)
+	case stored && old.Spec.DryRun && rehearsed(&old.Status) != "" && old.Status.ObservedGeneration == old.Generation:
+		message = "the rule is in force now; in dry-run it said: " + rehearsed(&old.Status) + unlimited(rule, nodes)
 	case !stored || old.Spec.DryRun:
 		field, message = "spec", unready(ctx, rule, nodes, now)
 	}
@@ -49,6 +48,14 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 		return nil
 	}
 	return &lint.Warning{Code: lint.TakesEffect, Field: field, Message: text.Clip(message, longest-len(field)-len(": "))}
+}
+
+// rehearsed returns what a rule said in dry-run, or "" while it is not known.
+func rehearsed(s *v1alpha1.NodeReadinessRuleStatus) string {
+	if s.DryRunResults == nil {
+		return ""
+	}
+	return s.DryRunResults.Summary
 }
 
 // unlimited says how many nodes a rule may hold that has no limit for all of them together.

@@ -315,6 +315,39 @@ var _ = Describe("A rule", func() {
 		Expect(guarding.Reason).To(Equal(ReasonDryRun))
 	})
 
+	It("says nothing of an edited dry-run before all nodes were looked at", func(ctx context.Context) {
+		d := newDesk(ctx, network().DryRun(true), node("a"))
+		would := fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true}
+		d.record(0, would)
+		d.reconcile()
+		before := d.read().Status.DryRunResults
+		Expect(before.Summary).NotTo(BeEmpty())
+		edit := func(change func(*v1alpha1.NodeReadinessRuleSpec)) *v1alpha1.DryRunResults {
+			GinkgoHelper()
+			change(&d.read().Spec)
+			Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+			d.takeOver()
+			d.step(time.Minute)
+			d.reconcile()
+			return d.read().Status.DryRunResults
+		}
+		Expect(edit(func(s *v1alpha1.NodeReadinessRuleSpec) {
+			s.Conditions[0].Type = "example.com/Other"
+		})).To(Equal(&v1alpha1.DryRunResults{Since: before.Since}), "what the former version would do is no answer")
+		d.record(0, would)
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.read().Status.DryRunResults.Summary).NotTo(BeEmpty())
+
+		Expect(edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = false })).To(BeNil())
+		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+		d.step(time.Minute)
+		d.reconcile()
+		results := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = true })
+		Expect(results.Since.Time).To(BeTemporally(">", before.Since.Time), "it is known from the start")
+		Expect(results.Summary).To(BeEmpty())
+	})
+
 	It("says on how many nodes pods stay ready in an outage", func(ctx context.Context) {
 		d := newDesk(ctx, build.MakeRule("r").Selector("pool", "a").Condition("Ready").EvictionGuard(600).Endpoints(50, 60),
 			node("a"))

@@ -116,8 +116,10 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	}
 	switch r := m.Rule; {
 	case r.Yields(): // it is put in force again when the other controller no longer manages the taint
-	case r.Mode == ruleset.DryRun && m.Pending > 0:
+	case r.Mode == ruleset.DryRun && m.Pending > 0 && rule.Status.ObservedGeneration == rule.Generation:
 		s.DryRunResults = rule.Status.DryRunResults
+	case r.Mode == ruleset.DryRun && m.Pending > 0: // what the version before would do is no answer
+		s.DryRunResults = &v1alpha1.DryRunResults{Since: new(metav1.NewTime(r.InForceSince))}
 	case r.Mode == ruleset.DryRun:
 		s.DryRunResults = dryRun(m)
 	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
