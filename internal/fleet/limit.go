@@ -80,8 +80,8 @@ func (s *ruleState) settle(n int32, version string, e *Entry, now time.Time) {
 	s.limit.Settle(n, version, claim, mark, now)
 }
 
-// unmarkable reports whether the node's annotations have no room to name the condition that the rule publishes. Then the
-// operator does not write the condition: it would stay after the rule.
+// unmarkable reports whether the node's annotations have no room to name the condition that the rule publishes. Then
+// the operator does not write the condition: it would stay after the rule.
 func (e *Entry) unmarkable() bool {
 	return e.Warning == AnnotationsFull && e.Current.Record.Published != e.Rule.Spec.Publishes()
 }

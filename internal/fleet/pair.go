@@ -153,9 +153,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 	var after pair
 	same := false
 	if e != nil {
-		e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
-		e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
-		e.Unmarked = e.Unmarked && !e.unmarkable() // it could not use a turn under a rate, and would wait for one again
+		e.complete()
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,
@@ -199,6 +197,13 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 	s.pairs[n] = after
 	return !same || fresh || looked || moved || before.expired != after.expired ||
 		before.Counted != after.Counted
+}
+
+// complete prepares an entry for being kept.
+func (e *Entry) complete() {
+	e.matches, e.Message = e.Current.Matches, text.Clip(e.Message, v1alpha1.MaxStatusMessage)
+	e.PublishProblem = text.Clip(e.PublishProblem, v1alpha1.MaxStatusMessage)
+	e.Unmarked = e.Unmarked && !e.unmarkable() // it could not use a turn under a rate, and would wait for one again
 }
 
 // domains returns the domains in which an entry counts, or "" for no entry.

@@ -61,8 +61,8 @@ func CompareCRD(ours, served *apiextensionsv1.CustomResourceDefinition) *ruleset
 	}
 	fix := "apply the CRD of this version"
 	if mode, ok := served.Labels[ruleset.AddOnManager]; ok && !v1alpha1.Served().Own() {
-		fix = fmt.Sprintf("an add-on manager restores it, which has the label %s=%s: turn the add-on off at your provider, and "+
-			"apply the CRD of this version; or install Nodegate in its own API group, with --api-group=%s (apiGroup in the "+
+		fix = fmt.Sprintf("an add-on manager restores it, which has the label %s=%s: turn the add-on off at your provider, "+
+			"and apply the CRD of this version; or install Nodegate in its own API group, with --api-group=%s (apiGroup in the "+
 			"chart)", ruleset.AddOnManager, mode, v1alpha1.GroupNames()[1])
 	}
 	return &ruleset.Problem{

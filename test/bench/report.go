@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -105,13 +106,14 @@ func (r *results) ratios(phase int, floor string) measure.Ratios {
 
 // summary is one line about a measurement, for the progress.
 func (m *measurement) summary() string {
-	s := fmt.Sprintf("%.2f s, p99 %.0f ms, %.2f s CPU, %d node patches, %d events, %d status writes",
+	s := &strings.Builder{}
+	fmt.Fprintf(s, "%.2f s, p99 %.0f ms, %.2f s CPU, %d node patches, %d events, %d status writes",
 		m.wall.Seconds(), m.p99.Seconds()*1000, m.usage.Contestant.Seconds(), m.requests.count(kindPatch),
 		m.requests.count(kindEvent), m.requests.count(kindStatus))
 	for _, what := range slices.Sorted(maps.Keys(m.requests.other)) {
-		s += fmt.Sprintf(", %d x %s", m.requests.other[what], what)
+		fmt.Fprintf(s, ", %d x %s", m.requests.other[what], what)
 	}
-	return s
+	return s.String()
 }
 
 const (

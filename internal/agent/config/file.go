@@ -129,9 +129,9 @@ func Decode(raw []byte) (*File, error) {
 	return f, nil
 }
 
-// Select returns the rules that match a node's labels, and without their probes those by whose record the operator still
-// holds the node: of a suspended rule, it does so if the labels change. An invalid or empty selector matches no node, so
-// that an invalid rule affects no other rule.
+// Select returns the rules that match a node's labels, and without their probes those by whose record the operator
+// still holds the node: of a suspended rule, it does so if the labels change. An invalid or empty selector matches no
+// node, so that an invalid rule affects no other rule.
 func (f *File) Select(node *corev1.Node) []Rule {
 	var out []Rule
 	for i := range f.Rules {

@@ -277,7 +277,8 @@ func TestAnEvictionGuardIsExplained(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	ended.Annotation(v1alpha1.OverrideAnnotation, "Release")
-	if got := explained(ended, rule).Rules[0].Guard; got != "eviction guard ended: the override annotation releases the node" {
+	want := "eviction guard ended: the override annotation releases the node"
+	if got := explained(ended, rule).Rules[0].Guard; got != want {
 		t.Errorf("got %q", got)
 	}
 }

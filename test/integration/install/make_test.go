@@ -155,7 +155,9 @@ func TestMakeDeletesOnlyItsGroup(t *testing.T) {
 			t.Errorf("make uninstall %s takes the group as the user's word: %t, want %t:\n%s", arg, !want, want, out)
 		}
 	}
-	for arg, want := range map[string]string{"ARGS=": "config/olm", "API_GROUP=rules.nodegate.io": "config/own-group-olm"} {
+	for arg, want := range map[string]string{
+		"ARGS=": "config/olm", "API_GROUP=rules.nodegate.io": "config/own-group-olm",
+	} {
 		if out := c.mustMake(t, "bundle", "-n", arg); !strings.Contains(out, "build "+want+" |") {
 			t.Errorf("make bundle %s does not build %s:\n%s", arg, want, out)
 		}

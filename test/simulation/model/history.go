@@ -272,10 +272,8 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 	for r := range v.rules() {
 		u, s := h.under(r.Metadata.UID), &r.Spec
 		o := &u.observed
-		if g := n.record(r.Metadata.UID); v.suspended(r) && s.EvictionGuard != nil && g.GuardEnded.IsZero() &&
-			!g.GuardedSince.Before(n.Metadata.CreationTimestamp) && !g.GuardedSince.After(v.Now) && m.now().Add(m.spread()).
-			Before(g.GuardedSince.Add(time.Duration(s.EvictionGuard.MaxHoldSeconds)*time.Second-slack)) {
-			return r // also on a node that it does not select any more
+		if v.suspended(r) && m.stillGuards(n, r, v) {
+			return r
 		}
 		switch {
 		case s.EvictionGuard == nil || !s.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "",
@@ -291,6 +289,18 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 		}
 	}
 	return nil
+}
+
+// stillGuards reports whether a suspended rule's guard, which was active, surely is, also on a node that the rule does
+// not select any more.
+func (m *Model) stillGuards(n *node, r *rule, v *View) bool {
+	g := n.record(r.Metadata.UID)
+	if r.Spec.EvictionGuard == nil || !g.GuardEnded.IsZero() || g.GuardedSince.After(v.Now) ||
+		g.GuardedSince.Before(n.Metadata.CreationTimestamp) {
+		return false
+	}
+	hold := time.Duration(r.Spec.EvictionGuard.MaxHoldSeconds) * time.Second
+	return m.now().Add(m.spread()).Before(g.GuardedSince.Add(hold - slack))
 }
 
 // guardable reports whether a NoExecute taint evicts because a node is not ready: it is the node controller's, or a

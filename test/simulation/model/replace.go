@@ -156,20 +156,25 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		next.before = last.all()
 	}
 	h.handed[of.NodeUID] = next
-	hour, row := 0, 0
+	hour, row := m.handOvers(h, of.Generation, v)
+	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
+	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
+		row)
+}
+
+// handOvers counts those within the last hour, and those of a generation since a node became ready.
+func (m *Model) handOvers(h *ruleHistory, generation int64, v *View) (hour, row int) {
 	for _, handed := range h.handed {
 		for _, o := range handed.all() {
 			if m.within(o.at, v) {
 				hour++
 			}
-			if o.generation == of.Generation && o.at.After(h.ready) {
+			if o.generation == generation && o.at.After(h.ready) {
 				row++
 			}
 		}
 	}
-	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
-	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
-		row)
+	return hour, row
 }
 
 // within reports whether a replacement surely was within the last hour.
