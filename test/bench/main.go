@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -39,7 +40,7 @@ type options struct {
 	json                 string
 }
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
@@ -54,7 +55,7 @@ func start(ctx context.Context) error {
 	flag.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
 	synthetic := flag.Bool("synthetic", false, "measure against a small server in memory instead of a control plane")
 	outage := flag.Bool("outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
-	if err := measure.ParseFlags(); err != nil {
+	if err := command.ParseFlags(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)

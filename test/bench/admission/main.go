@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -30,7 +31,7 @@ const (
 	requests, clients = 40, 4
 )
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	rounds := flag.Int("rounds", 100, "`number` of rounds, of which the medians are told")
@@ -47,7 +48,7 @@ func start(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err := measure.ParseFlags(); err != nil {
+	if err := command.ParseFlags(); err != nil {
 		return err
 	}
 	// The heap profile of an API server without samples is short, and cheap to make.

@@ -17,10 +17,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-func main() { measure.Main(start) }
+func main() { command.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) == 3 && os.Args[1] == constantName {
@@ -28,7 +29,7 @@ func start(ctx context.Context) error {
 	}
 	rounds := flag.Int("rounds", 6, "`number` of rounds, of which the medians are told")
 	file := flag.String("json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
-	if err := measure.ParseFlags(); err != nil {
+	if err := command.ParseFlags(); err != nil {
 		return err
 	}
 	return run(ctx, *rounds, *file)

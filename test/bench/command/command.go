@@ -1,7 +1,8 @@
 // Copyright 2026 The Nodegate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package measure
+// Package command is what the commands of the benches share: a logger, an end by a signal, and flags.
+package command
 
 import (
 	"context"
