@@ -25,7 +25,7 @@ func newTimeline(p *plugin) *cobra.Command {
 		Short: "Show a node's start as a chart",
 		Long: `Show a node's start as a chart: when each piece of evidence turned true, when all did, when each rule
 released the node, and when the first of the pods that are there now started. What the API server no
-longer knows is unknown.`,
+longer knows is unknown. A rule that is in dry-run, suspended or frozen releases no node.`,
 		Example: "  kubectl nodegate timeline worker-3\n  kubectl nodegate timeline worker-3 -o json",
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 			return p.timeline(ctx, c, args, out)

@@ -21,7 +21,7 @@ const (
 	MilestoneReached = "Reached"
 	MilestonePending = "Pending" // it has not happened yet
 	MilestoneUnknown = "Unknown" // the API server no longer knows whether or when it happened
-	MilestoneNone    = "None"    // no pod is there, and the node is not held
+	MilestoneNone    = "None"    // no pod is there, and the node is not held; or a rule that is not enforced releases none
 )
 
 // milestone returns a milestone of a node. The time is zero if it is not known.
@@ -61,7 +61,7 @@ func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
 	if r.ReleasedAt != nil {
 		released = r.ReleasedAt.Time
 	}
-	out := RuleTimeline{Rule: r.Rule, Policy: r.Policy}
+	out := RuleTimeline{Rule: r.Rule, Mode: r.Mode, Policy: r.Policy}
 	add := func(event string, at time.Time, pending bool) {
 		out.Milestones = append(out.Milestones, e.milestone(event, at, pending))
 	}
@@ -89,7 +89,11 @@ func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
 		verdict = time.Time{}
 	}
 	add("evidence", verdict, waits)
-	add("released", released, r.New && r.State == v1alpha1.NodeStateHeld)
+	held := r.State == v1alpha1.NodeStateHeld
+	add("released", released, r.New && held)
+	if released.IsZero() && !held && modeWords[r.Mode] != "" {
+		out.Milestones[len(out.Milestones)-1].State = MilestoneNone
+	}
 	return out
 }
 
@@ -108,11 +112,11 @@ func (t *Timeline) Text(style Style) string {
 		p.blank()
 		p.line(plain, 0, "rule %s", r.Rule)
 		for j := range r.Milestones {
-			p.bar(&r.Milestones[j], r.Policy)
+			p.bar(&r.Milestones[j], r)
 		}
 	}
 	p.blank()
-	p.bar(&t.FirstPod, "")
+	p.bar(&t.FirstPod, &RuleTimeline{})
 	p.unread(t.Unread)
 	return p.String()
 }
@@ -148,18 +152,21 @@ func (m *Milestone) words(policy v1alpha1.ConditionPolicy) string {
 	return strings.Replace(m.Event, "/", " ", 1)
 }
 
-// bar writes the milestone's bar, and when it happened.
-func (c *chart) bar(m *Milestone, policy v1alpha1.ConditionPolicy) {
+// bar writes the bar of a milestone of a rule, and when it happened.
+func (c *chart) bar(m *Milestone, r *RuleTimeline) {
 	bar, when := "", "unknown"
 	switch m.State {
 	case MilestonePending:
 		bar, when = strings.Repeat("░", timelineWidth), "not yet"
 	case MilestoneNone:
 		when = "none on the node"
+		if m.Event == "released" {
+			when = "the rule is " + modeWords[r.Mode]
+		}
 	case MilestoneReached:
 		after := time.Duration(*m.Seconds) * time.Second
 		cells := int(timelineWidth * after.Seconds() / c.end.Sub(c.created).Seconds())
 		bar, when = strings.Repeat("█", min(timelineWidth, cells)), after.String()
 	}
-	fmt.Fprintf(c, "  %-*s  %-*s  %s\n", c.width, m.words(policy), timelineWidth, bar, when)
+	fmt.Fprintf(c, "  %-*s  %-*s  %s\n", c.width, m.words(r.Policy), timelineWidth, bar, when)
 }

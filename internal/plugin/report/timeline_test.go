@@ -38,6 +38,10 @@ func TestTimeline(t *testing.T) {
 		{Condition: "example.com/CSI", Satisfied: new(false)}}
 	early.ReleasedAt, early.Evidence = nil, []Evidence{
 		{Condition: "example.com/CNI", Satisfied: new(true), Since: at(-20)}, {Requirement: "pods"}}
+	waits := func(mode string, state v1alpha1.NodeState) NodeExplanation {
+		return NodeExplanation{Rules: []RuleExplanation{{Rule: "network", Mode: mode, State: state, New: true,
+			Policy: v1alpha1.ConditionPolicyAllOf, Evidence: held.Evidence}}}
+	}
 	full, half, quarter := strings.Repeat("█", 40), strings.Repeat("█", 20), strings.Repeat("█", 10)
 	empty := strings.Repeat("░", 40)
 	for name, c := range map[string]struct {
@@ -69,6 +73,15 @@ func TestTimeline(t *testing.T) {
 			NodeExplanation{Held: true, Rules: []RuleExplanation{held}, Unread: []string{"listing pods: forbidden"}}, nil,
 			[]string{"rule network", "condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
 				"released " + empty + " not yet", "", "first pod unknown", "", "Could not be read: listing pods: forbidden", ""}},
+		"a rule in dry-run": {waits("DryRun", v1alpha1.NodeStateExempt), nil, []string{"rule network",
+			"condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
+			"released the rule is in dry-run", "", "first pod none on the node", ""}},
+		"a frozen rule": {waits("Frozen", v1alpha1.NodeStateExempt), nil, []string{"rule network",
+			"condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
+			"released the rule is frozen", "", "first pod none on the node", ""}},
+		"a suspended rule that still holds the node": {waits("Suspended", v1alpha1.NodeStateHeld), nil, []string{
+			"rule network", "condition example.com/CNI " + empty + " not yet", "all evidence " + empty + " not yet",
+			"released " + empty + " not yet", "", "first pod none on the node", ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.node.Node, c.node.CreatedAt, c.node.At = "n", *at(0), *at(600)

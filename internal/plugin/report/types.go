@@ -194,6 +194,7 @@ type Timeline struct {
 // RuleTimeline is the start of a node under one rule.
 type RuleTimeline struct {
 	Rule       string                   `json:"rule"`
+	Mode       string                   `json:"mode"` // Enforced, Suspended, DryRun, Frozen or Deleting
 	Policy     v1alpha1.ConditionPolicy `json:"policy"`
 	Milestones []Milestone              `json:"milestones"`
 }
@@ -202,7 +203,7 @@ type RuleTimeline struct {
 type Milestone struct {
 	// Event is condition/TYPE, requirement/NAME, evidence (all of it, or enough of it with anyOf), released or firstPod.
 	Event   string       `json:"event"`
-	State   string       `json:"state"` // Reached, Pending, Unknown, or None: there is no such pod
+	State   string       `json:"state"` // Reached, Pending, Unknown, or None: no such pod; the rule is not enforced
 	At      *metav1.Time `json:"at,omitempty"`
 	Seconds *int64       `json:"seconds,omitempty"` // from the node's creation; 0 if it was before
 }

@@ -232,12 +232,14 @@ function timeline(t) {
   const reached = marks.filter((m) => m.state === "Reached").map((m) => m.seconds);
   const span = Math.max(1, ...reached, marks.some((m) => m.state === "Pending") ? end - start : 0);
   const words = (m) => ({ firstPod: "first pod", evidence: "all evidence" })[m.event] ?? m.event.replace("/", " ");
-  const when = (m) => m.state === "Reached" ? "after " + age(m.seconds)
-    : { Pending: "not yet", None: "none on the node" }[m.state] ?? "unknown";
-  const lane = (m) => [h("span", { class: "name" }, words(m)), h("span", { class: "soft" }, when(m)),
+  const none = { DryRun: "the rule is in dry-run", Suspended: "the rule is suspended", Frozen: "the rule is frozen",
+    Deleting: "the rule is being deleted" };
+  const when = (m, r) => m.state === "Reached" ? "after " + age(m.seconds)
+    : { Pending: "not yet", None: none[r?.mode] ?? "none on the node" }[m.state] ?? "unknown";
+  const lane = (m, r) => [h("span", { class: "name" }, words(m)), h("span", { class: "soft" }, when(m, r)),
   h("div", { class: "lane", role: "presentation" }, ["Reached", "Pending"].includes(m.state) &&
     h("div", { class: m.state, "width%": m.state === "Pending" ? 100 : 100 * m.seconds / span }))];
-  return h("div", { class: "chart" }, t.rules.map((r) => [h("h3", {}, "Rule ", r.rule), r.milestones.map(lane)]),
+  return h("div", { class: "chart" }, t.rules.map((r) => [h("h3", {}, "Rule ", r.rule), r.milestones.map((m) => lane(m, r))]),
     h("h3", {}, "The node"), lane(t.firstPod));
 }
 
