@@ -149,6 +149,12 @@ func TestTheGuardOfASuspendedRule(t *testing.T) {
 			{at: 11, tells: "lost", node: lost, want: "Held EvidenceMissing Active", taints: unreachable},
 			{at: 69, tells: "frozen", frozen: "x", want: "Exempt NotInForce Active", taints: unreachable, untouched: true},
 			{at: 70, tells: "at its end", want: "Exempt NotInForce Ended", taints: unreachable, untouched: true}},
+		"and also if it is in dry-run": {
+			{at: 11, tells: "lost", node: lost, want: "Held EvidenceMissing Active", taints: unreachable},
+			{at: 20, tells: "frozen", frozen: "x", rule: dryRun, want: "Exempt NotInForce Active", taints: unreachable,
+				untouched: true},
+			{at: 69, tells: "one second early", want: "Exempt NotInForce Active", taints: unreachable, untouched: true},
+			{at: 70, tells: "at its end", want: "Exempt NotInForce Ended", taints: unreachable, untouched: true}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, guarding(), inService(), scenes...) })
 	}
