@@ -136,6 +136,8 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.taintKeys("a")).To(Equal([]string{taintKey}))
 		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintAdded"), ContainSubstring("AnnotationsFull")))
 		Expect(w.material(rule).Warning).To(Equal(fleet.AnnotationsFull))
+		w.reconcile("a")
+		Expect(w.events()).To(BeEmpty(), "nothing is written")
 	})
 
 	It("is looked at again to the second when a deadline passes", func() {
