@@ -553,14 +553,15 @@ func TestStatusIsBoundedForAnyFleetAndNamesHeldAndFailedNodesFirst(t *testing.T)
 }
 
 func TestADryRunsMaterialCountsAndNames(t *testing.T) {
-	s := newScene(t, rule(""), 30)
+	s := newScene(t, rule(""), v1alpha1.MaxStatusNodes/2) // each has two entries
 	for i := range s.nodes {
 		e := s.entry(i, v1alpha1.NodeStateExempt, state.ReasonDryRun)
-		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 25
+		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 20
 		s.records(i, e)
 	}
 	m := s.material()
-	if m.ToTaint != 20 || m.ToUntaint != 5 || m.Risky != 5 || len(m.NamesToTaint) != 10 || len(m.NamesToUntaint) != 5 {
+	if m.ToTaint != 20 || m.ToUntaint != 5 || m.Risky != 5 || len(m.NamesToTaint) != 10 || len(m.NamesToUntaint) != 5 ||
+		m.Truncated {
 		t.Errorf("%+v", m)
 	}
 }

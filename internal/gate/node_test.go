@@ -82,6 +82,17 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestABootIsOfTheRuleThatRearms: for another rule of the node, evidence from before the boot counts.
+func TestABootIsOfTheRuleThatRearms(t *testing.T) {
+	n := node().BootID("b2").Condition("Ready", "True", now).Condition("A", "True", now.Add(-50*time.Second)).
+		Annotation("nodegate.io/rule-uid-of-first", `{"rule":"first","released":"2026-01-02T03:03:30Z","bootID":"b1"}`)
+	got := states(DecideNode(input(n.Obj(), rule("first", "A").RearmOnReboot(), rule("second", "A"))))
+	want := map[string]string{"first": "Held Rearmed", "second": "Ready EvidenceHolds"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
 func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
 	in := input(node().Condition("A", "True", now).Condition("B", "True", now).Obj(),
 		rule("slow", "A").ReadySeconds(300), rule("fast", "B").ReadySeconds(30))

@@ -69,6 +69,17 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// TestARateAllowsTheNextNodeAtItsTime, to the second.
+func TestARateAllowsTheNextNodeAtItsTime(t *testing.T) {
+	r := newFleet(t, racks("a"), rateOf(1, 60)).rule
+	status := &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start)}}
+	for seconds, reached := range map[int]bool{59: true, 60: false} {
+		if got := r.Reached(status, start.Add(time.Duration(seconds)*time.Second)); (got != "") != reached {
+			t.Errorf("after %d seconds: %q", seconds, got)
+		}
+	}
+}
+
 // TestAClaimUnderARateIsMadeInTime tries again when the write of a claim has failed.
 func TestAClaimUnderARateIsMadeInTime(t *testing.T) {
 	f := newFleet(t, racks("a", "b"), rateOf(1, 60))

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -161,12 +162,23 @@ func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 	t.Run("watched", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &heard{}
-			s := New(ClientInformers{Clients: newAPI(objects...)}, h)
+			api := newAPI(objects...)
+			s := New(ClientInformers{Clients: api}, h)
 			s.SetRules(t.Context(), set)
 			if h.settled(); s.Unavailable(rule) != nil {
 				t.Error(s.Unavailable(rule))
 			}
 			check(t, s)
+			labelled, sets := agent.Obj(), api.AppsV1().DaemonSets("kube-system")
+			labelled.Labels, labelled.ResourceVersion = map[string]string{"a": "b"}, "2"
+			_, err := sets.Update(t.Context(), labelled, metav1.UpdateOptions{})
+			if told := h.settled(); err != nil || told == 0 {
+				t.Errorf("a label: told %d times, %v", told, err)
+			}
+			err = sets.Delete(t.Context(), labelled.Name, metav1.DeleteOptions{})
+			if told := h.settled(); err != nil || told == 0 {
+				t.Errorf("a deletion: told %d times, %v", told, err)
+			}
 			if s.StopUnused(ruleset.NewSet()); len(s.running) != 0 {
 				t.Error("watches go on that no rule needs")
 			}

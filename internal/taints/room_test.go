@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -73,6 +74,19 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 	}
 }
 
+// TestTheRecordOfAFrozenRuleStays, also in dry-run, where the annotations have no room for that of another rule.
+func TestTheRecordOfAFrozenRuleStays(t *testing.T) {
+	frozen := Rule().Evidence(v1alpha1.Requirement{Name: "future"}).DryRun(true)
+	const record = `{"rule":"cni","released":"2026-01-02T03:04:00Z"}`
+	w := NewWorld(t, frozen, RuleOf("disk", Disk, "readiness.k8s.io/disk"))
+	node := Old().Annotation(RecordKey, record).Annotation("example.com/filler", "")
+	node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-bytesOf(node.Obj())))
+	held, outcome, _ := w.Pass(node.Obj(), At(10))
+	if len(outcome.Full) != 1 || held.Annotations[RecordKey] != record {
+		t.Errorf("full: %v, the record is %s", outcome.Full, held.Annotations[RecordKey])
+	}
+}
+
 // The API server would refuse the request otherwise, and with it a change of labels. The controller taints the node.
 func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
 	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission(nil)
@@ -82,6 +96,18 @@ func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
 		node.Annotation("example.com/filler", strings.Repeat("x", 192<<10-room-bytesOf(node.Obj())))
 		if got := taints.Admit(rules, nil, node.Obj(), At(0)); got.Claims != claims || (got.Patch != nil) != (claims > 0) {
 			t.Errorf("with room for %d bytes, %d taints are added by %.300s", room, got.Claims, got.Patch)
+		}
+	}
+}
+
+// TestAdmissionLeavesANodeThatMayBeInService to the controller: one that was older when kubelet last reported.
+func TestAdmissionLeavesANodeThatMayBeInService(t *testing.T) {
+	admitting, _ := NewWorld(t, Rule()).Set(At(0)).ForAdmission(nil)
+	rules := ruleset.CompileAdmission(admitting)
+	for seconds, claims := range map[int]int{600: 1, 601: 0} {
+		node := Fresh().Condition(string(corev1.NodeReady), corev1.ConditionTrue, At(seconds))
+		if got := taints.Admit(rules, Fresh().Unlabel("pool").Obj(), node.Obj(), At(900)); got.Claims != claims {
+			t.Errorf("after %d seconds, %d rules claim the node", seconds, got.Claims)
 		}
 	}
 }

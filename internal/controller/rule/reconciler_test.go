@@ -208,6 +208,11 @@ var _ = Describe("A rule", func() {
 		d.step(1500 * time.Millisecond)
 		Expect(d.reconcile()).To(BeZero())
 		Expect(d.read().Status.Nodes.Held).To(BeEquivalentTo(1))
+
+		d.step(-time.Hour)
+		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+		d.reconcile()
+		Expect(d.read().Status.Nodes.Held).To(BeZero(), "the clock was set back")
 	})
 
 	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
@@ -526,6 +531,13 @@ var _ = Describe("A rule", func() {
 		Expect(served().Reason).To(Equal(ReasonNotRunning), "what is not known changes nothing")
 		failure = nil
 		Expect(served().Reason).To(Equal(ReasonAllRunning))
+
+		agents = false
+		d.read().Spec.Probes[0].TCPSocket.Port = 2
+		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
+		d.takeOver()
+		d.step(statusInterval)
+		Expect(served().Reason).To(Equal(ReasonNotRunning), "it asks at once for an edited rule")
 	})
 
 	It("says that its taint keeps away what provides its evidence", func(ctx context.Context) {
