@@ -386,7 +386,8 @@ var _ = Describe("Finishing evictions", func() {
 		w := newWorld(ctx)
 		w.pod("due", 31)
 		w.rules(w.link().Deleted(w.start), w.link().Named("earlier").UID("u-earlier").Deleted(w.start))
-		earlier := nodeview.Record{GuardedSince: metav1.NewTime(w.start), GuardEnded: metav1.NewTime(w.start.Add(time.Second))}
+		earlier := nodeview.Record{GuardedSince: metav1.NewTime(w.start),
+			GuardEnded: metav1.NewTime(w.start.Add(time.Second))}
 		node := build.WrapNode(w.recorded(30)).Annotation("nodegate.io/rule-u-earlier", earlier.Encode()).Obj()
 		Expect(server.Client.Update(ctx, node)).To(Succeed())
 		Expect(w.at(30).RequeueAfter).To(Equal(6 * time.Second))
