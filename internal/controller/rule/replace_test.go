@@ -276,20 +276,6 @@ var _ = Describe("Nodes that never become ready", func() {
 		Expect(p.condition()).To(HaveField("Reason", ReasonExhausted))
 	})
 
-	It("are handed over once by a NodeClaim that takes its time", func(ctx context.Context) {
-		p := newProvider(ctx, "", 1)
-		claim := p.claim(p.list()[0].Name)
-		finalizers := func(names ...string) {
-			Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
-			claim.SetFinalizers(names)
-			Expect(server.Client.Update(ctx, claim)).To(Succeed())
-		}
-		finalizers("karpenter.sh/termination")
-		p.play(9)
-		finalizers()
-		Expect(p.told("HandedOver")).To(Equal(1))
-	})
-
 	It("tells once that it has stopped; a node that becomes ready lets it go on, and so does an edit", func(
 		ctx context.Context) {
 		p := newProvider(ctx, markKey, 2)
