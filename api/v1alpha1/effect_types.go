@@ -261,7 +261,7 @@ type HTTPGetAction struct {
 	// allows them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[:.0-9A-Fa-f]*(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.
@@ -327,7 +327,7 @@ type TCPSocketAction struct {
 	// host is the address to connect to. Default 127.0.0.1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[:.0-9A-Fa-f]*(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.
@@ -342,7 +342,7 @@ type GRPCAction struct {
 	// host is the address to connect to. Default 127.0.0.1.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[:.0-9A-Fa-f]+(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([-_0-9A-Za-z]+([.][-_0-9A-Za-z]+)*[.]?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[:.0-9A-Fa-f]*(%[-_.0-9A-Za-z]+)?)?$')",message="must be a host name or an IP address, without a port"
 	Host string `json:"host,omitempty"`
 
 	// port is the port.

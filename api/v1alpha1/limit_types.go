@@ -21,7 +21,7 @@ type Limit struct {
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule="type(self) == string ? (self.size() < 4 || self == '100%') && self.matches('^\\\\d+%$') : self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
+	// +kubebuilder:validation:XValidation:rule="type(self) == string ? self == '100%' || self.size() < 4 && self.matches('^\\\\d+%$') && (self.size() == 2 || !self.startsWith('0')) : self >= 0 && self <= 2147483647",message="must be a number from 0 to 2147483647, or a percentage such as '30%'"
 	Max *intstr.IntOrString `json:"max,omitempty"`
 
 	// per is the key of a node label. Each of its values is a failure domain, such as a zone or a rack. Nodes without
