@@ -136,33 +136,33 @@ func patchConditions(of *Object, patch []byte) metav1.Object {
 			}
 		}
 	}
-	switch before := of.Meta.(type) {
+	switch of.Meta.(type) {
 	case *corev1.Node:
-		part, patched, after := &corev1.Node{}, &corev1.Node{}, &corev1.Node{}
-		part.UID, part.ResourceVersion, part.Status.Conditions = before.UID, before.ResourceVersion,
-			before.Status.Conditions
-		if !merges(part, patch, patched) || after.Unmarshal(of.encoded()) != nil {
-			return nil
-		}
-		after.UID, after.ResourceVersion, after.Status.Conditions = patched.UID, patched.ResourceVersion,
-			patched.Status.Conditions
-		return after
+		return patchPart(of, patch, func(n *corev1.Node) *[]corev1.NodeCondition { return &n.Status.Conditions })
 	case *corev1.Pod:
-		part, patched, after := &corev1.Pod{}, &corev1.Pod{}, &corev1.Pod{}
-		part.UID, part.ResourceVersion, part.Status.Conditions = before.UID, before.ResourceVersion,
-			before.Status.Conditions
-		if !merges(part, patch, patched) || after.Unmarshal(of.encoded()) != nil {
-			return nil
-		}
-		after.UID, after.ResourceVersion, after.Status.Conditions = patched.UID, patched.ResourceVersion,
-			patched.Status.Conditions
-		return after
+		return patchPart(of, patch, func(p *corev1.Pod) *[]corev1.PodCondition { return &p.Status.Conditions })
 	}
 	return nil
 }
 
-// merges reads what a strategic merge patch makes of an object.
-func merges(part metav1.Object, patch []byte, into metav1.Object) bool {
+// patchPart applies a strategic merge patch to the UID, the version and the conditions of an object. It returns nil if
+// the patch fails.
+func patchPart[T, C any, O interface {
+	*T
+	metav1.Object
+	Unmarshal([]byte) error
+}](of *Object, patch []byte, conditions func(O) *[]C) metav1.Object {
+	take := func(into, from O) {
+		into.SetUID(from.GetUID())
+		into.SetResourceVersion(from.GetResourceVersion())
+		*conditions(into) = *conditions(from)
+	}
+	part, patched, after := O(new(T)), O(new(T)), O(new(T))
+	take(part, of.Meta.(O))
 	raw, err := strategicpatch.StrategicMergePatch(encode(part), patch, part)
-	return err == nil && json.Unmarshal(raw, into) == nil
+	if err != nil || json.Unmarshal(raw, patched) != nil || after.Unmarshal(of.encoded()) != nil {
+		return nil
+	}
+	take(after, patched)
+	return after
 }
