@@ -137,6 +137,23 @@ var _ = Describe("convert --live", Ordered, func() {
 			both.Kubeconfig()}, args...))
 		return code, c.err.String()
 	}
+	// lastly moves the rules, and lets something happen after all of them are copied, before the other group is served.
+	lastly := func(ctx context.Context, happens func()) (text string, err error) {
+		GinkgoHelper()
+		c, err := input.New(ctx, both.Config(), from)
+		Expect(err).NotTo(HaveOccurred())
+		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
+			Update: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+				if _, handsOver := o.(*admissionv1alpha1.AdmissionRules); handsOver {
+					happens()
+				}
+				return api.Update(ctx, o, opts...)
+			},
+		})
+		groups, called := v1alpha1.Groups(), calling("")
+		err = (&move{plugin: called.plugin, c: c, from: groups[0], to: groups[1]}).run(ctx)
+		return called.err.String(), err
+	}
 	list := func(ctx context.Context, group string) ([]unstructured.Unstructured, error) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(group + "/" + v1alpha1.Version)
@@ -233,23 +250,14 @@ var _ = Describe("convert --live", Ordered, func() {
 	})
 
 	It("names a rule that was created after the last look", func(ctx context.Context) {
-		c, err := input.New(ctx, both.Config(), from)
-		Expect(err).NotTo(HaveOccurred())
-		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
-			Update: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				if _, handsOver := o.(*admissionv1alpha1.AdmissionRules); handsOver {
-					Expect(both.Client.Create(ctx, network("late", "late").Obj())).To(Succeed())
-				}
-				return api.Update(ctx, o, opts...)
-			},
+		text, err := lastly(ctx, func() {
+			Expect(both.Client.Create(ctx, network("late", "late").Obj())).To(Succeed())
 		})
-		groups, called := v1alpha1.Groups(), calling("")
-		m := &move{plugin: called.plugin, c: c, from: groups[0], to: groups[1]}
-		Expect(m.run(ctx)).To(Succeed())
+		Expect(err).NotTo(HaveOccurred())
 		const left = "Nodegate does not apply the rules that are left in the API group " + from + ": late. "
-		Expect(called.err.String()).To(ContainSubstring(left))
+		Expect(text).To(ContainSubstring(left))
 		Expect(rules(ctx, from)).To(HaveKey("late"))
-		_, text := convert(ctx, nil)
+		_, text = convert(ctx, nil)
 		Expect(text).To(And(ContainSubstring("Nothing to do"), ContainSubstring(left)))
 	})
 
@@ -291,21 +299,12 @@ var _ = Describe("convert --live", Ordered, func() {
 	})
 
 	It("deletes no rule that was edited after its copy was made", func(ctx context.Context) {
-		c, err := input.New(ctx, both.Config(), from)
-		Expect(err).NotTo(HaveOccurred())
-		c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
-			Update: func(ctx context.Context, api client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
-				if _, handsOver := o.(*admissionv1alpha1.AdmissionRules); handsOver {
-					rule := rules(ctx, from)["edited"]
-					Expect(unstructured.SetNestedField(rule.Object, "late", "spec", "taint", "value")).To(Succeed())
-					Expect(both.Client.Update(ctx, rule)).To(Succeed())
-				}
-				return api.Update(ctx, o, opts...)
-			},
+		_, err := lastly(ctx, func() {
+			rule := rules(ctx, from)["edited"]
+			Expect(unstructured.SetNestedField(rule.Object, "late", "spec", "taint", "value")).To(Succeed())
+			Expect(both.Client.Update(ctx, rule)).To(Succeed())
 		})
-		groups := v1alpha1.Groups()
-		m := &move{plugin: calling("").plugin, c: c, from: groups[0], to: groups[1]}
-		Expect(m.run(ctx)).To(MatchError(ContainSubstring(`deleting rule "edited" of the API group ` + from +
+		Expect(err).To(MatchError(ContainSubstring(`deleting rule "edited" of the API group ` + from +
 			": it was edited meanwhile")))
 		Expect(rules(ctx, from)).To(HaveKey("edited"))
 		_, text := convert(ctx, nil)
