@@ -40,12 +40,14 @@ func newCleanup(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove taints and annotations of deleted rules when no operator is running",
-		Long: `Do the operator's work for deleted rules when no operator is running: remove their taints, records,
-completion markers and published conditions from all nodes, and remove the finalizer of rules that wait for that.
-Remove overrides that have ended, and name the nodes that keep another one. Rules that are not deleted, other taints and
-other annotations are not changed. The command fails if an operator leads: then delete the rules, and the operator
-cleans up. In the default API group, it needs --api-group if AdmissionRules is deleted, because the group may belong to
-another controller. It also fails if the cluster shows that Nodegate served the other group.`,
+		Long: `Clean up after deleted rules when no operator is running: remove their taints, records, completion
+markers and published conditions from all nodes, and the finalizer of rules that wait for that. The
+command also removes overrides that have ended, and names the nodes that keep another one. It does not
+change rules that are not deleted, other taints and other annotations.
+
+The command fails if an operator leads: then delete the rules, and the operator cleans up. It also
+fails if the cluster shows that Nodegate served the other API group. In the default API group, it needs
+--api-group if AdmissionRules is deleted, because the group may belong to another controller.`,
 		Example: "  kubectl delete nodereadinessrules.GROUP --all --wait=false\n  kubectl nodegate cleanup --api-group=GROUP",
 		Args:    cobra.NoArgs,
 	}

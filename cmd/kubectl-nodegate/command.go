@@ -55,7 +55,12 @@ func newCommand(p *plugin) *cobra.Command {
 		Use:   "kubectl-nodegate",
 		Short: "Show what holds nodes and why, and hold or release them",
 		Long: `Show what holds nodes and why, what a rule would do, and the state of all rules; hold and release
-nodes; pause rules. docs/kubectl-plugin.md of Nodegate documents the commands.`,
+nodes; pause rules.
+
+The commands are documented at https://github.com/nodegate/nodegate/blob/main/docs/kubectl-plugin.md`,
+		Example: `  kubectl nodegate why worker-3
+  kubectl nodegate get nodes --held
+  kubectl nodegate status`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodegate"},
 		Args:          unknown,
 		Version:       version.Version,

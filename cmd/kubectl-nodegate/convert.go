@@ -35,13 +35,14 @@ comments and the form of the file stay. The result goes to stdout. Notes about w
 stderr.
 
 With --live, the command moves the rules of the cluster instead, with all that the operator knows
-about nodes, while the operator is stopped. It prints its steps first. docs/change-api-group.md of Nodegate says what
-to do before and after.
+about nodes, while the operator is stopped. It prints its steps first. For what to do before and after,
+see https://github.com/nodegate/nodegate/blob/main/docs/change-api-group.md.
 
 A file may have other objects, which stay as they are, and may be values of the chart, with rules in
-rules or nodeReadinessRules. A template must be rendered before.`,
+rules or nodeReadinessRules. Render templates first.`,
 		Example: "  kubectl nodegate convert -f rule.yaml > new.yaml\n" +
-			"  kubectl nodegate convert -f rules.yaml --to=" + v1alpha1.GroupNames()[1] + " > new.yaml",
+			"  kubectl nodegate convert -f rules.yaml --to=" + v1alpha1.GroupNames()[1] + " > new.yaml\n" +
+			"  kubectl nodegate convert --live --to=" + v1alpha1.GroupNames()[1],
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {

@@ -41,7 +41,7 @@ of autoscalers, which lint does not know.
 
 Exit code: 0 if all rules are valid, 1 if one is not or after an error, 2 with --strict if there is
 a warning.`,
-		Example: "  kubectl nodegate lint -f rules/\n  kubectl nodegate lint -f rule.yaml --live",
+		Example: "  kubectl nodegate lint -f rules/ --strict\n  kubectl nodegate lint -f rule.yaml --live",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.lint(cmd.Context(), o) },
 	}

@@ -33,7 +33,7 @@ func newPause(p *plugin) *cobra.Command {
 		Use:   "pause RULE...",
 		Short: "Suspend rules: the operator changes nothing for them",
 		Long: `Suspend the named rules, or all with --all: the operator changes nothing for them, nor for rules that
-require them. It sets spec.suspend, and the annotation
+require them, until "kubectl nodegate resume". It sets spec.suspend, and the annotation
 ` + v1alpha1.PausedAnnotation + `, which tells resume what it may resume.`,
 		Example: "  kubectl nodegate pause network\n  kubectl nodegate pause --all --yes",
 	})
@@ -45,7 +45,8 @@ func newResume(p *plugin) *cobra.Command {
 		Use:   "resume RULE...",
 		Short: "Resume rules that pause has suspended",
 		Long: `Resume the named rules, or all with --all, that pause has suspended. Rules that were suspended in
-another way stay suspended, unless they are named and --force is given.`,
+another way stay suspended, unless you name them and pass --force. Nodes that exist then count as
+existing nodes (existingNodes).`,
 		Example: "  kubectl nodegate resume network\n  kubectl nodegate resume --all --yes",
 	})
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also resume named rules that pause has not suspended.")

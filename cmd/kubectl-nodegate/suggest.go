@@ -26,7 +26,7 @@ func newSuggest(p *plugin) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest",
 		Short: "Print rules for the network, storage and device components of the cluster",
-		Long: `Print rules for the network, storage and device components that it recognizes in the cluster.
+		Long: `Print rules for the network, storage and device components that the plugin recognizes in the cluster.
 
 The rules start in dry-run, and concern only new nodes. A rule that might never release a new node is
 printed as a comment, with what to change first. Notes about what was left out go to stderr.`,

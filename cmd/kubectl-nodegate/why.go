@@ -31,7 +31,9 @@ func newWhy(p *plugin) *cobra.Command {
 		Long: `Explain what holds a node and why: each rule that selects it, each piece of evidence with its state
 and since when, the taint and who added it, what the node waits for, and what happens next. The
 rules are evaluated now, as the operator does.`,
-		Example: "  kubectl nodegate why worker-3\n  kubectl nodegate why worker-3 -o wide",
+		Example: `  kubectl nodegate why worker-3
+  kubectl nodegate why worker-3 -o wide
+  kubectl nodegate why -l example.com/pool=workers`,
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 			return p.why(ctx, c, args, selector, out)
 		}),
