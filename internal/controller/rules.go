@@ -28,6 +28,8 @@ const (
 	firstNodes = 100
 	// maxIntervals is after how many intervals the nodes are enqueued, although rules still change.
 	maxIntervals = 8
+	// rulesRetry is the delay before rules are put in force again after that has failed.
+	rulesRetry = time.Second
 )
 
 // RulesSource is a source of the node controller. It puts the rules in force before the first node is reconciled, and
@@ -93,13 +95,13 @@ func (s *RulesSource) Begin() {
 // putInForce puts the latest set in force, and returns the nodes that changed rules concern. The caller holds s.mu.
 func (s *RulesSource) putInForce() []string {
 	names, err := s.SetRules(s.ctx, s.set)
-	if err != nil {
-		if s.ctx.Err() == nil {
-			log.FromContext(s.ctx).Error(err, "Cannot apply changed rules")
-		}
-		return nil
+	switch {
+	case err == nil:
+		s.begun.Store(true)
+	case s.ctx.Err() == nil:
+		log.FromContext(s.ctx).Error(err, "Cannot apply changed rules, retrying")
+		s.putInForceAfter(rulesRetry)
 	}
-	s.begun.Store(true)
 	return names
 }
 
@@ -148,11 +150,14 @@ func (s *RulesSource) enqueue(intervals int) {
 func (s *RulesSource) NodesChanged(nodes ...string) { s.Queue.Add(nodes...) }
 
 // AvailabilityChanged implements sources.Listener.
-func (s *RulesSource) AvailabilityChanged() {
+func (s *RulesSource) AvailabilityChanged() { s.putInForceAfter(0) }
+
+// putInForceAfter puts the latest set in force after a delay, and enqueues the nodes that changed rules concern.
+func (s *RulesSource) putInForceAfter(delay time.Duration) {
 	if s.pending.Swap(true) {
 		return
 	}
-	s.After(0, func() {
+	s.After(delay, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.pending.Store(false)

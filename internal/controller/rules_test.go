@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -88,6 +89,34 @@ func TestNodesAreEnqueuedAlthoughRulesStillChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if n := follow(t, 41).Len(); n != 150 {
 			t.Errorf("%d nodes are enqueued, want 150", n)
+		}
+	})
+}
+
+// TestRulesThatCannotBePutInForce: they are tried again, although no rule changes.
+func TestRulesThatCannotBePutInForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		calls := atomic.Int32{}
+		s := &controller.RulesSource{
+			Queue: &controller.Queue{}, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
+			Current: func() *ruleset.Set { return ruleset.NewSet() },
+			SetRules: func(context.Context, *ruleset.Set) ([]string, error) {
+				if calls.Add(1) < 3 {
+					return nil, errors.New("the cache is not there")
+				}
+				return []string{"a"}, nil
+			},
+		}
+		if err := s.Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		s.AvailabilityChanged()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := calls.Load(); n != 3 || s.InForce() == nil || queue.Len() != 1 {
+			t.Errorf("%d tries, in force: %t, %d nodes enqueued; want 3 tries and one node", n, s.InForce() != nil, queue.Len())
 		}
 	})
 }
