@@ -24,10 +24,16 @@ import (
 	"github.com/nodegate/nodegate/internal/text"
 )
 
-// cleanupPatience is how long a deleted rule waits without any progress for nodes that cannot be updated.
-const cleanupPatience = 60 * time.Second
+// nodesPatience is how long a rule waits without any progress for nodes that cannot be evaluated or updated.
+const nodesPatience = 60 * time.Second
 
-// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or when cleanupPatience has ended.
+// waited is the least number of nodes that a rule has waited for, and since when it is so small.
+type waited struct {
+	least int
+	since time.Time
+}
+
+// cleanUp removes the finalizer of a deleted rule when no node has anything of it, or when nodesPatience has ended.
 // It also waits for nodes that were not evaluated since the deletion: an earlier patch may still be on its way.
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
@@ -43,7 +49,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		return reconcile.Result{}, err
 	}
 	if n := len(left) + pending; n > 0 {
-		if wait := r.waitFor(n, rule); wait > 0 {
+		if wait := r.waitFor(n, rule, func(p *progress) *waited { return &p.cleanup }); wait > 0 {
 			later, err := r.sayDeleting(ctx, rule, "no node has its taint or its record any more")
 			if later > 0 {
 				wait = min(wait, later)
@@ -84,15 +90,15 @@ func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadine
 	return 0, nil // after a conflict, the change that caused it queues the rule again
 }
 
-// waitFor returns how long a deleted rule still waits for n nodes. A fleet takes as long as it takes while it gets
-// cleaner: an operator that is uninstalled when the rules are gone leaves nothing behind.
-func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule) time.Duration {
+// waitFor returns how long a rule still waits for n nodes. A fleet takes as long as it takes while there is progress:
+// an operator that is uninstalled when the rules are gone leaves nothing behind.
+func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule, which func(*progress) *waited) time.Duration {
 	now := r.Clock.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := r.progress(rule)
-	if p.uncleanSince.IsZero() || n < p.unclean {
-		p.unclean, p.uncleanSince = n, now
+	p := which(r.progress(rule))
+	if p.since.IsZero() || n < p.least {
+		p.least, p.since = n, now
 	}
-	return p.uncleanSince.Add(cleanupPatience).Sub(now)
+	return p.since.Add(nodesPatience).Sub(now)
 }

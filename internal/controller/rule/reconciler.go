@@ -84,15 +84,14 @@ type progress struct {
 	servedAt time.Time
 	// servedFor is the generation of the rule then.
 	servedFor int64
-	// passed reports whether every node was evaluated once.
+	// passed reports whether every node was evaluated once, or the rule has waited for the others for long enough.
 	passed bool
 	// wrote is when its status was last written.
 	wrote time.Time
 	// pendingSince is when the rule began to wait for its evidence to be read. Zero: it does not wait.
 	pendingSince time.Time
-	// unclean is the least number of nodes that a deleted rule has waited for, and uncleanSince when it got so small.
-	unclean      int
-	uncleanSince time.Time
+	// first is the wait for the first evaluation of all nodes, and cleanup that of a deleted rule for its nodes.
+	first, cleanup waited
 	// massFailures counts nodes in service that are not ready, by cause, since the rule is in force.
 	massFailures massFailures
 	inForceSince time.Time
@@ -181,8 +180,8 @@ func (r *Reconciler) nodesWith(ctx context.Context, selects func(*corev1.Node) b
 // node asks for a report.
 func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
-	if ready, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
-		return reconcile.Result{}, err
+	if ready, again, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	now := r.Clock.Now()
 	if wait := r.untilTurn(rule, now); wait > 0 {
@@ -267,23 +266,26 @@ func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled 
 	return p.pendingSince.Add(pendingPatience).Sub(now)
 }
 
-// firstPassDone reports whether this leader has evaluated every node once. An earlier status would count only some
-// nodes, and overwrite what the incumbent controller's status says.
+// firstPassDone reports whether this leader has evaluated every node once, or when to look again. An earlier status
+// would count only some nodes, and overwrite what the incumbent controller's status says. A node that cannot be
+// evaluated, for example because other clients change it all the time, delays the status for a minute.
 func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
-	pending int) (bool, error) {
+	pending int) (done bool, again time.Duration, err error) {
 	if r.passed(rule) {
-		return true, nil
+		return true, 0, nil
 	}
 	if pending > 0 {
-		return false, nil
+		if wait := r.waitFor(pending, rule, func(p *progress) *waited { return &p.first }); wait > 0 {
+			return false, wait, nil
+		}
 	}
 	if left, err := r.inherited(ctx, compiled); err != nil || len(left) > 0 {
-		return false, err
+		return false, 0, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress(rule).passed = true
-	return true, nil
+	return true, 0, nil
 }
 
 func (r *Reconciler) passed(rule *v1alpha1.NodeReadinessRule) bool {

@@ -215,6 +215,19 @@ var _ = Describe("A rule", func() {
 		Expect(d.read().Status.Nodes.Held).To(BeZero(), "the clock was set back")
 	})
 
+	It("is written after a minute although a node cannot be evaluated", func(ctx context.Context) {
+		d := newDesk(ctx, network(), node("a"), node("b"), node("c"))
+		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
+		Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
+		d.step(50 * time.Second)
+		d.saw(1, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing) // a large fleet may take longer than a minute
+		Expect(d.reconcile().RequeueAfter).To(Equal(time.Minute))
+		d.step(time.Minute)
+		Expect(d.read().Status.Conditions).To(BeEmpty())
+		d.reconcile()
+		Expect(d.read().Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 3, Held: 2, Pending: 1})))
+	})
+
 	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
 		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
