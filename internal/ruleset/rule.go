@@ -103,8 +103,10 @@ type Rule struct {
 	// keys are the keys of annotations on nodes. Each evaluation of a node needs them.
 	keys struct{ record, marker, oldMarker string }
 	// former are those of the rule that this one continues after a change of the API group. There are none if it
-	// continues no rule.
+	// continues no rule. While a rule of the same set has the UID, they are that rule's, and this one ignores them.
 	former struct {
+		uid     types.UID
+		lives   bool
 		record  string
 		markers []string // the first ones have the UID; the others, of the older form, have the name
 		withUID int
@@ -133,7 +135,7 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	r.keys.marker = v1alpha1.Served().MarkerPrefix + string(r.UID)
 	r.keys.oldMarker = v1alpha1.Served().MarkerPrefix + r.Name
 	if uid := obj.Annotations[v1alpha1.SuccessorAnnotation]; uid != "" && uid != string(r.UID) {
-		r.former.record = v1alpha1.RecordAnnotationPrefix + uid
+		r.former.uid, r.former.record = types.UID(uid), v1alpha1.RecordAnnotationPrefix+uid
 		for _, group := range v1alpha1.Groups() {
 			r.former.markers = append(r.former.markers, group.MarkerPrefix+uid)
 		}
@@ -370,6 +372,9 @@ func (r *Rule) OldMarkerKey() string { return r.keys.oldMarker }
 // FormerKeys returns the keys of what the rule that this one continues may have written on a node: its record, and
 // completion markers. Those of the older form have no UID, and may be another controller's.
 func (r *Rule) FormerKeys(node *corev1.Node) (record string, markers []string) {
+	if r.former.lives {
+		return "", nil
+	}
 	if markers = r.former.markers; len(markers) > r.former.withUID && !r.mayMoveByName(node) {
 		markers = markers[:r.former.withUID]
 	}

@@ -41,13 +41,21 @@ func NewSet(rules ...*Rule) *Set {
 	slices.SortFunc(s.rules, Older)
 	for _, r := range s.rules {
 		s.byUID[r.UID] = r
+	}
+	for i, r := range s.rules {
+		if lives := r.former.uid != "" && s.byUID[r.former.uid] != nil; lives != r.former.lives {
+			other := *r
+			other.former.lives = lives
+			r = &other
+			s.rules[i], s.byUID[r.UID] = r, r
+		}
 		s.byName[r.Name] = r
 		s.probes = s.probes || len(r.Spec.Probes) > 0
 		if r.Taint != nil && s.Manager(r.Taint) == nil {
 			s.managers[TaintIDOf(*r.Taint)] = r
 		}
 		s.addPublisher(r)
-		if r.former.record != "" {
+		if r.former.record != "" && !r.former.lives {
 			s.successors = append(s.successors, r)
 		}
 	}

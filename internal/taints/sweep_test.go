@@ -137,6 +137,7 @@ func TestSuccessor(t *testing.T) {
 		return r
 	}
 	gone := Gone{"u-gone"} // if the operator asks for it
+	held := Tainted{"example.com/gone=pending:NoSchedule", Pending}
 	const late = `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule","late":true}`
 	adopted := fmt.Sprintf(`{"rule":"cni","taint":%q,"since":"%s","adopted":true,"released":"%s"}`, Pending, Stamp(1),
 		Stamp(0))
@@ -193,6 +194,12 @@ func TestSuccessor(t *testing.T) {
 			Annotation(goneKey, `{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoSchedule"}`).
 			Condition(CNI, "True", At(0)), Rules(successor()),
 			Then(1, "ready", "Ready EvidenceHolds", gone, Removed, Recorded(Released(1))),
+		),
+		"a rule that continues a living one takes nothing from it": On(Fresh(),
+			Rules(successor(), RuleOf("gone", "none", "example.com/gone")),
+			Then(1, "held by both", "Held EvidenceMissing, gone Held EvidenceMissing", Added,
+				Change("added gone example.com/gone=pending:NoSchedule"), held),
+			Then(2, "nothing to write", "Held EvidenceMissing, gone Held EvidenceMissing", held, Quiet),
 		),
 		"its own record counts more": On(Fresh().Annotation(RecordKey, Released(0)).Annotation(goneKey, Claimed(0)).
 			Condition(CNI, "True", At(0)), Rules(successor()),
