@@ -111,7 +111,7 @@ func (s *ruleState) sums() Sums {
 		if o.Published != "" && m.Published != nil {
 			m.Published[o.Published] += o.nodes
 		}
-		if o.Reason == state.ReasonOverrideHold || o.Reason == state.ReasonOverrideRelease {
+		if o.matches && (o.Reason == state.ReasonOverrideHold || o.Reason == state.ReasonOverrideRelease) {
 			m.Overridden += o.nodes
 		}
 		if o.Warning != "" && (m.Warning == "" || o.Warning < m.Warning) {

@@ -41,7 +41,6 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 			n.Condition("Ready", "Unknown", second(10)).Taint(evicting, "", corev1.TaintEffectNoExecute)
 		}}
 	ending := []string{`"guardedSince":"2026-01-02T03:04:15Z"`, `"guardEnded":"2026-01-02T03:04:25Z"`}
-	relabel := func(n *build.NodeWrapper) { n.Unlabel("pool") }
 	for name, c := range map[string]struct {
 		end  scene
 		want string // at the end, and when what is due is evicted

@@ -44,6 +44,8 @@ type scene struct {
 	start state.Startup
 	// expired: the node waits for its replacement.
 	expired bool
+	// why is what an event says of the change.
+	why string
 }
 
 // objective is the startup objective of all stories that look at the start.
@@ -88,6 +90,9 @@ func tell(t *testing.T, r *build.RuleWrapper, n *build.NodeWrapper, scenes ...sc
 		}
 		if d.Expired != s.expired || d.Expired && !replace.Replaceable(d.Rule, obj, second(s.at)) {
 			t.Errorf("%s: expired is %t, by the node alone %t", name, d.Expired, replace.Replaceable(d.Rule, obj, second(s.at)))
+		}
+		if why := d.Changed(false); s.why != "" && why != s.why {
+			t.Errorf("%s: it changes because %s, not because %s", name, why, s.why)
 		}
 		if s.start != "" && string(d.Startup) != strings.TrimPrefix(string(s.start), "-") {
 			t.Errorf("%s: the start is %q, not %q", name, d.Startup, s.start)

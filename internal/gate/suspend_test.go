@@ -28,6 +28,9 @@ func overridden(by string) func(*build.NodeWrapper) {
 }
 
 func untaint(n *build.NodeWrapper) { n.Untaint(taint) }
+func relabel(n *build.NodeWrapper) { n.Unlabel("pool") }
+
+const byOverride = "the node has the annotation " + v1alpha1.OverrideAnnotation
 
 // TestASuspendedRuleIsFrozen has a row for each sentence about suspend.
 func TestASuspendedRuleIsFrozen(t *testing.T) {
@@ -59,8 +62,13 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 		"a foreign taint is not adopted": {rule("r", "A").Suspend(true), fresh().Taint(taint, "x", "NoSchedule"), []scene{
 			{at: 1, tells: "new", want: "Exempt Suspended", taints: taint, record: none}}},
 		"a node that is relabelled keeps what it has": {rule("r", "A"), fresh(), []scene{held, suspended,
-			{at: 20, tells: "relabelled", node: func(n *build.NodeWrapper) { n.Unlabel("pool") }, taints: taint,
-				untouched: true},
+			{at: 20, tells: "relabelled", node: relabel, taints: taint, untouched: true},
+			{at: 30, tells: "resumed", rule: resume, record: none}}},
+		"and an override Release still acts there": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
+			{at: 20, tells: "relabelled", node: relabel, taints: taint, untouched: true},
+			{at: 21, tells: "released", node: overridden("Release"), want: "OverrideRelease", why: byOverride,
+				record: []string{`{"rule":"r","counted":true}`}},
+			{at: 22, tells: "again", want: "OverrideRelease", untouched: true},
 			{at: 30, tells: "resumed", rule: resume, record: none}}},
 		"an override Release still acts": {rule("r", "A").Health("rules"), fresh(), []scene{held, suspended,
 			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease",
@@ -99,7 +107,11 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 			[]scene{held,
 				{at: 10, tells: "frozen", frozen: "EvidenceUnavailable", node: is("True", 10), want: "Held NotInForce",
 					taints: taint, untouched: true},
-				{at: 11, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"}}},
+				{at: 11, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease", why: byOverride}}},
+		"an invalid selector selects no node, and an override Release still acts": {rule("r", "A"), fresh(), []scene{held,
+			{at: 10, tells: "edited", rule: func(r *build.RuleWrapper) { r.SelectorExpression("pool", "Later") },
+				taints: taint, untouched: true},
+			{at: 11, tells: "released", node: overridden("Release"), want: "OverrideRelease", why: byOverride}}},
 		"a rule on which another controller acts releases nothing": {rule("r", "A"), fresh(), []scene{held,
 			{at: 10, tells: "another controller", frozen: ruleset.ReasonOtherController, node: overridden("Release"),
 				want: "Held NotInForce", taints: taint, untouched: true},
@@ -107,7 +119,7 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 		"a rule that is frozen, and then in dry-run, releases all nodes": {rule("r", "A").Health("rules"), fresh(),
 			[]scene{held,
 				{at: 10, tells: "frozen", frozen: "EvidenceUnavailable", want: "Held NotInForce", taints: taint, untouched: true},
-				{at: 11, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce"},
+				{at: 11, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce", why: "the rule is in dry-run"},
 				{at: 12, tells: "again", want: "Exempt NotInForce", untouched: true}}},
 		"an invalid rule in dry-run, too": {rule("r", "A"), fresh(), []scene{held,
 			{at: 10, tells: "in dry-run, and invalid", rule: func(r *build.RuleWrapper) {

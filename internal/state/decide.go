@@ -127,10 +127,10 @@ func frozen(in nodeview.Input, d Decision) Decision {
 		return d.letGo(in)
 	case in.Rule.Yields() && in.State.Gone(in.Node):
 		return d.letGo(in)
-	case !in.State.Matches:
-	case in.Override.Action == nodeview.OverrideRelease && !in.Rule.Spared():
+	case in.Override.Action == nodeview.OverrideRelease && !in.Rule.Spared(): // also a node that was relabelled since
 		d.Reason, d.RecheckAt = ReasonOverrideRelease, in.Override.Until
 		return d.letGo(in)
+	case !in.State.Matches:
 	case d.Claim && (in.State.Present || in.Rule.HoldsByVerdict() || !suspended):
 		d.State = v1alpha1.NodeStateHeld
 	case suspended && in.Verdict.Ready:

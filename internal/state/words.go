@@ -54,9 +54,9 @@ func (d *Decision) Changed(retaints bool) string {
 	switch change := words[d.Reason].change; {
 	case d.Rule.Mode == ruleset.Deleting:
 		return "the rule is being deleted"
-	case !d.Was.Matches:
+	case !d.Was.Matches && !d.Rule.Inert():
 		return "the rule no longer selects the node"
-	case d.Rule.Mode == ruleset.DryRun:
+	case d.Rule.Spec.DryRun:
 		return "the rule is in dry-run"
 	case change != "":
 		return change
@@ -89,6 +89,9 @@ func (d *Decision) Message(now time.Time) string {
 	switch {
 	case rule.Mode == ruleset.Deleting:
 		return "the rule is being deleted: the operator removes what it wrote to nodes"
+	case d.State == "" && d.Frozen:
+		return "the rule no longer selects the node, but is " + strings.ToLower(d.Rule.Mode.String()) +
+			": the operator leaves what it wrote there"
 	case d.State == "" && !d.Was.Matches:
 		return "the rule no longer selects the node: the operator removes what it wrote there"
 	case d.Limit != "":

@@ -104,6 +104,11 @@ func TestSummary(t *testing.T) {
 			want: "Node worker-3 is held by rule network for 13m: condition example.com/CNI has not been reported, must be " +
 				"True.",
 		},
+		"held by a suspended rule, and relabelled": {
+			node: held().Unlabel("pool"), rules: []*build.RuleWrapper{network().Suspend(true)}, held: true,
+			want: "Node worker-3 is held by rule network for 13m: the rule no longer selects the node, but is suspended: the " +
+				"operator leaves what it wrote there.",
+		},
 		"held by two": {
 			node: record(held(), "u2", nodeview.Record{Taint: taint + "=pending:NoSchedule",
 				Since: metav1.NewTime(ago(time.Minute))}),

@@ -285,11 +285,11 @@ func (m *Model) restOverride(n *node, v *View) {
 	}
 }
 
-// lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen.
+// lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen, or
+// does not select the node any more.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range v.nodes() {
-		if (r.Spec.DryRun || v.override(n) == "Release" && r.Spec.NodeSelector.matches(n.Metadata.Labels)) &&
-			v.frozenByOthers(r) == "" {
+		if (r.Spec.DryRun || v.override(n) == "Release") && v.frozenByOthers(r) == "" {
 			m.check("lifted", n.claim(r.Metadata.UID) == "", "rule %s claims node %s, which it must release",
 				r.Metadata.Name, n.Metadata.Name)
 		}
