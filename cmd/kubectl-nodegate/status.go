@@ -29,7 +29,9 @@ func newStatus(p *plugin) *cobra.Command {
 		Short: "Show the state of rules, with bars of ready, exempt and held nodes",
 		Long: `Show the state of the named rules, or of all, as the operator reports it: how many nodes each rule
 selects, and how many of them are ready, held, exempt, failed and pending.`,
-		Example:           "  kubectl nodegate status\n  kubectl nodegate status network -o wide\n  kubectl nodegate status -w",
+		Example: `  kubectl nodegate status
+  kubectl nodegate status network -o wide
+  kubectl nodegate status -w`,
 		ValidArgsFunction: p.complete(ruleList),
 		RunE: p.onCluster(func(ctx context.Context, c *input.Cluster, args []string) error {
 			if follow {

@@ -79,12 +79,18 @@ func AfterTimeout(t *v1alpha1.Timeout) string {
 	return "stays held"
 }
 
+// missing says which evidence the node waits for, or "".
+func (d *Decision) missing() string {
+	text := d.Verdict.Blocking()
+	if d.Rule.Spec.AnyOf() && text != "" && len(d.Verdict.Results) > 1 {
+		return "none of these holds: " + text
+	}
+	return text
+}
+
 // Message says why the node has its state under the rule.
 func (d *Decision) Message(now time.Time) string {
-	rule, missing := d.Rule, d.Verdict.Blocking()
-	if rule.Spec.AnyOf() && missing != "" && len(d.Verdict.Results) > 1 {
-		missing = "none of these holds: " + missing
-	}
+	rule, missing := d.Rule, d.missing()
 	or := func(text string) string { return cmp.Or(missing, text) }
 	switch {
 	case rule.Mode == ruleset.Deleting:

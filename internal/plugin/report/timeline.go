@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -57,10 +58,8 @@ func (t *Timeline) Names() []string { return []string{"node/" + t.Node} }
 
 // timelineOf returns what the node waited for under a rule.
 func (e *NodeExplanation) timelineOf(r *RuleExplanation) RuleTimeline {
-	var released, verdict time.Time
-	if r.ReleasedAt != nil {
-		released = r.ReleasedAt.Time
-	}
+	var verdict time.Time
+	released := ptr.Deref(r.ReleasedAt, metav1.Time{}).Time
 	out := RuleTimeline{Rule: r.Rule, Mode: r.Mode, Policy: r.Policy}
 	add := func(event string, at time.Time, pending bool) {
 		out.Milestones = append(out.Milestones, e.milestone(event, at, pending))

@@ -285,8 +285,8 @@ func (m *Model) restOverride(n *node, v *View) {
 	}
 }
 
-// lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen, or
-// does not select the node any more.
+// lifted: a rule in dry-run claims nothing, and no rule claims a node with the override Release, even if it is frozen,
+// or does not select the node any more.
 func (m *Model) lifted(r *rule, v *View) {
 	for n := range v.nodes() {
 		if (r.Spec.DryRun || v.override(n) == "Release") && v.frozenByOthers(r) == "" {
