@@ -238,6 +238,23 @@ func TestAnEditedRateCountsTheTimesThatAreLeft(t *testing.T) {
 	}
 }
 
+// TestAnEditedRateAllowsNoMoreThanItSays lowers a rate after times were written for it, and before they are used.
+func TestAnEditedRateAllowsNoMoreThanItSays(t *testing.T) {
+	f := newFleet(t, racks("a", "a"), rateOf(2, 600))
+	f.asks(0, 1)
+	o := f.Order(nil, f.now)
+	if f.Issue(&o); o.Claims != 2 {
+		t.Fatalf("ordered %+v", o)
+	}
+	f.version(rateOf(1, 600))
+	if got := f.asks(0, 1); got != nil {
+		t.Errorf("held %v by the times of the rate before the edit", got)
+	}
+	if o = f.Order(o.Status, f.now); o.Claims != 0 || len(o.Status.Claims) != 2 {
+		t.Errorf("ordered %+v, and the times of the rate before the edit must count", o)
+	}
+}
+
 // TestTimesOfAnotherClockStay reads the times of a leader whose clock was ahead, or is right while this one is behind.
 func TestTimesOfAnotherClockStay(t *testing.T) {
 	for ahead, want := range map[time.Duration]time.Duration{
