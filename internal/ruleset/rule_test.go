@@ -169,6 +169,31 @@ func TestInForce(t *testing.T) {
 	}
 }
 
+// TestGuardSince compiles a rule that was put in force 300 seconds before the start, and may get its guard later.
+func TestGuardSince(t *testing.T) {
+	told := func() *build.RuleWrapper {
+		return valid().StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue).StatusInForce(at(-300), hash(valid()))
+	}
+	guarded := func() *build.RuleWrapper { return told().EvictionGuard(60) }
+	without := Compile(told().Obj(), nil, at(-200))
+	added := Compile(guarded().Generation(2).Obj(), without, at(-100))
+	for name, c := range map[string]struct {
+		rule *build.RuleWrapper
+		prev *Rule
+		want time.Time
+	}{
+		"no guard":                            {told(), nil, time.Time{}},
+		"a guard that was there at the start": {guarded(), nil, at(-300)},
+		"a guard that is added":               {guarded().Generation(2), without, at(0)},
+		"a guard that was added, at an edit":  {guarded().Generation(3), added, at(-100)},
+		"a guard that is removed":             {told().Generation(3), added, time.Time{}},
+	} {
+		if got := Compile(c.rule.Obj(), c.prev, start).GuardSince; !got.Equal(c.want) {
+			t.Errorf("%s: since %s, want %s", name, got, c.want)
+		}
+	}
+}
+
 // TestInForceByTheServersClock compiles rules where this process's clock is ahead, or behind.
 func TestInForceByTheServersClock(t *testing.T) {
 	edited := func() *build.RuleWrapper {
