@@ -115,7 +115,8 @@ func TestTheStoreOfPodsTellsOfWhatItKeeps(t *testing.T) {
 		{"a pod of no owner", func() error { return s.Update(foreign) }, nil, "a b"},
 		{"a deletion", func() error { return s.Delete(b) }, []string{"b"}, "a"},
 		{"a deletion again", func() error { return s.Delete(b) }, nil, "a"},
-		{"a list without it", func() error { return s.Replace(nil, "3") }, []string{"a"}, ""},
+		{"a list with another readiness", func() error { return s.Replace([]any{a}, "3") }, []string{"a"}, "a"},
+		{"a list without it", func() error { return s.Replace(nil, "4") }, []string{"a"}, ""},
 	} {
 		told = nil
 		if err := step.do(); err != nil {
