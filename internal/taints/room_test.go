@@ -4,6 +4,7 @@
 package taints_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -96,6 +97,15 @@ func TestAdmissionAddsNoRecordForWhichThereIsNoRoom(t *testing.T) {
 		node.Annotation("example.com/filler", strings.Repeat("x", 192<<10-room-bytesOf(node.Obj())))
 		if got := taints.Admit(rules, nil, node.Obj(), At(0)); got.Claims != claims || (got.Patch != nil) != (claims > 0) {
 			t.Errorf("with room for %d bytes, %d taints are added by %.300s", room, got.Claims, got.Patch)
+		}
+	}
+	for has, claims := range map[int]int{249: 1, 250: 0} {
+		node := Fresh()
+		for i := range has {
+			node.Taint(fmt.Sprintf("example.com/other-%d", i), "", NoSchedule)
+		}
+		if got := taints.Admit(rules, nil, node.Obj(), At(0)); got.Claims != claims {
+			t.Errorf("to %d taints of others, %d are added", has, got.Claims)
 		}
 	}
 }
