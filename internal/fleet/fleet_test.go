@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -484,6 +485,22 @@ func TestWindowsBeginWhenEvidenceCanBeReadAgain(t *testing.T) {
 		if diff := cmp.Diff(c.want, look.Observed(s.rule.UID)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestANodeThatBecameReadyIsRememberedWhenItIsDeletedAndTheRuleChanges: it ends a row of replacements.
+func TestANodeThatBecameReadyIsRememberedWhenItIsDeletedAndTheRuleChanges(t *testing.T) {
+	s := newScene(t, ruleset.Compile(build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").
+		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).
+		Replace(60, 1, "").Obj(), nil, now), 1)
+	record := nodeview.Record{Rule: "net", Released: metav1.NewTime(now)}
+	s.nodes[0] = build.WrapNode(s.nodes[0]).Annotation(s.rule.RecordKey(), record.Encode()).Obj()
+	s.isReady(0)
+	s.Forget(s.nodes[0].Name, now)
+	edited := *s.rule
+	s.SetRules(ruleset.NewSet(&edited), nil, now)
+	if got := s.material().ReadyAt; !got.Equal(now) {
+		t.Errorf("a node last became ready at %s, want %s", got, now)
 	}
 }
 
