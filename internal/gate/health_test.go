@@ -94,6 +94,11 @@ func TestTheLimitCountsWhatIsHeldWithoutATaint(t *testing.T) {
 	if s := nodeview.StateOf(w.Set(At(2)).All()[0], after, At(2)); !s.Counted || !s.Claimed {
 		t.Errorf("the limit does not count it: %+v", s)
 	}
+	w.Objects = []*build.RuleWrapper{Rule().Health("rules").MaxUnavailable("1").Generation(2)}
+	after, _, _ = w.Pass(build.WrapNode(after).Cordoned().Obj(), At(3))
+	if s := nodeview.StateOf(w.Set(At(4)).All()[0], after, At(4)); !s.Counted || !s.Claimed {
+		t.Errorf("the limit does not count the cordoned node when the rule gets a taint: %+v", s)
+	}
 }
 
 func TestAForgedVerdictIsNone(t *testing.T) {

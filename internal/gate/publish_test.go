@@ -167,6 +167,17 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 	}
 }
 
+// TestAPublishedConditionBecomesTrueUnderAnOverride: the node is decided again when its evidence has held long enough.
+func TestAPublishedConditionBecomesTrueUnderAnOverride(t *testing.T) {
+	for _, action := range []nodeview.OverrideAction{nodeview.OverrideHold, nodeview.OverrideRelease} {
+		in := input(node().Condition("A", isTrue, now).Obj(), publishing("r").ReadySeconds(30))
+		in.Override.Action = action
+		if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
+			t.Errorf("override %s: the node is looked at again at %v", action, got)
+		}
+	}
+}
+
 func TestModesOfARuleThatPublishes(t *testing.T) {
 	record := nodeview.Record{Rule: "r", Published: verdictType}
 	was := func(status corev1.ConditionStatus) *build.NodeWrapper {
