@@ -158,6 +158,10 @@ func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	if got := r.RateLimiter().When(request("n")); got != 90*time.Second {
 		t.Errorf("the node is looked at again after %s", got)
 	}
+	r.retries.wait("n", "w", now.Add(time.Minute), now)
+	if got := r.RateLimiter().When(request("n")); got != time.Minute {
+		t.Errorf("after a decision with an earlier deadline, the node is looked at again after %s", got)
+	}
 	r.retries.forget("n", now)
 	r.retries.failed("n", &retry{write: "w", failure: failure{rejected: true}, err: refused}, now)
 	if got := r.RateLimiter().When(request("n")); got != firstRetry {

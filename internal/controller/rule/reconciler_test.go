@@ -48,6 +48,15 @@ func TestRule(t *testing.T) {
 	suite.Run(t, "Rule controller")
 }
 
+// TestNothingIsRememberedOfANamesake: a rule may be deleted and created again between two reconciliations.
+func TestNothingIsRememberedOfANamesake(t *testing.T) {
+	r := &Reconciler{}
+	r.progress(network().UID("u1").Obj()).passed = true
+	if r.passed(network().UID("u2").Obj()) {
+		t.Error("the first status of the new rule does not wait until every node was evaluated")
+	}
+}
+
 var _ = BeforeSuite(func() { server = suite.Server() })
 
 type deaf struct{}
