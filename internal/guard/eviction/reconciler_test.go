@@ -55,8 +55,9 @@ type world struct {
 	refused  string
 	refusal  error
 	attempts int
-	// announcing and deleting, where set, run before the next announcement of an eviction and before the next deletion.
-	announcing, deleting func()
+	// looked, announcing and deleting, where set, run after the next read of the node past the cache, before the next
+	// announcement of an eviction, and before the next deletion.
+	looked, announcing, deleting func()
 	// stale, where set, is the node as the cache still has it.
 	stale *corev1.Node
 	set   *ruleset.Set
@@ -106,7 +107,12 @@ func newWorld(ctx context.Context) *world {
 			if _, ok := obj.(*corev1.Pod); ok { // see config/components/webhooks/role.yaml
 				return apierrors.NewForbidden(corev1.Resource("pods"), key.Name, errors.New("it may only list pods"))
 			}
-			return c.Get(ctx, key, obj, opts...)
+			err := c.Get(ctx, key, obj, opts...)
+			if w.looked != nil {
+				w.looked()
+				w.looked = nil
+			}
+			return err
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch,
 			opts ...client.SubResourcePatchOption) error {
@@ -348,6 +354,7 @@ var _ = Describe("Finishing evictions", func() {
 			Expect(w.at(61).RequeueAfter).To(BeNumerically("<", time.Second))
 			Expect(w.deletes).To(HaveLen(deleted))
 		},
+		Entry("while it reads the node", func(w *world) *func() { return &w.looked }, 0),
 		Entry("while it announces the first eviction", func(w *world) *func() { return &w.announcing }, 0),
 		Entry("while it deletes the first pod", func(w *world) *func() { return &w.deleting }, 1),
 	)
