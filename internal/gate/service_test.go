@@ -162,14 +162,14 @@ func TestAClaimThatUsedTheLimitCountsOnACordonedNode(t *testing.T) {
 		"cordoned before the claim": {before: true, after: true},
 		"and uncordoned again":      {before: true, asks: true},
 	} {
-		n.Spec.Unschedulable, n.Annotations = c.before, nil
+		n.Spec.Unschedulable, n.Spec.Taints, n.Annotations = c.before, nil, nil
 		claim.State = nodeview.StateOf(compiled, n, now)
 		d := state.Decide(claim)
 		if limited := d.Otherwise != nil; limited == c.before || !d.Granted.Claim {
 			t.Errorf("%s: limited %t, claim %t", name, limited, d.Granted.Claim)
 		}
 		n.Annotations = map[string]string{compiled.RecordKey(): d.Granted.Record.Encode()}
-		n.Spec.Unschedulable = c.after
+		n.Spec.Unschedulable, n.Spec.Taints = c.after, []corev1.Taint{*compiled.Taint}
 		if s := nodeview.StateOf(compiled, n, now); s.Counted != c.want {
 			t.Errorf("%s: counted %t", name, s.Counted)
 		}

@@ -72,7 +72,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))},
 			false
 	}
-	if lapsed(rule, node, &s.Record) {
+	if lapsed(rule, node, &s.Record, now) {
 		s.Record.DropClaim()
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
@@ -85,10 +85,12 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	return s
 }
 
-// lapsed reports whether a claim is older than the time at which the rule was last put in force, and its taint is no
-// longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
-func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record) bool {
-	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since.Time.Before(rule.InForceSince) // by either clock
+// lapsed reports whether a claim may be older than the time at which the rule was last put in force, and its taint is
+// no longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
+// A claim of this second or later tells nothing: perhaps the clock has been set back since.
+func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record, now time.Time) bool {
+	at := rec.Since.Time // by either clock
+	before := at.Before(rule.BegunAt) || at.Before(rule.InForceSince) || at.Add(time.Second).After(now)
 	return before && !rule.Inert() && rule.Existing(node) && rec.gone(node)
 }
 

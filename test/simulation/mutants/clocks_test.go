@@ -25,8 +25,8 @@ func init() {
 		{"rates go by the leader's clock", `fleet.New(h, env.ServerTime)`,
 			`fleet.New(h, map[bool]func() time.Time{false: env.ServerTime, true: env.Clock.Now}[MUTANT])`,
 			"rate|room|places|reached"},
-		{"claims lapse by the leader's clock only", `	before := rec.Since.Time.Before(rule.BegunAt) || rec.Since`,
-			`	before := rec.Since.Time.Before(rule.BegunAt) || !MUTANT && rec.Since`, "limit|taints|windows|status"},
+		{"claims lapse by the leader's clock only", `at.Before(rule.InForceSince) || at.Add(`,
+			`!MUTANT && at.Before(rule.InForceSince) || at.Add(`, "limit|taints|windows|status"},
 		{"what was seen before the clock was set back is forgotten",
 			`	if before.Since.After(t.now) { // the clock was set back
 `, `	if MUTANT && before.Since.After(t.now) {
