@@ -29,10 +29,11 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
 	since := latest(mine.from, mine.yes, mine.unsure)
 	for n := range v.nodes() {
-		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
+		h := m.node(n.Metadata.UID)
+		u := h.under(r.Metadata.UID)
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
-			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
+			h.last == nil || h.last.claim(r.Metadata.UID) != "" || !u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||
