@@ -85,7 +85,7 @@ func decide(in nodeview.Input, d Decision) Choice {
 	asked := n.recall()
 	n.d.Hold.Update(n.Input, &n.rec)
 	m := n.next()
-	if m.final {
+	if m.reason == ReasonCompleted { // no evidence matters any more
 		n.d.RecheckAt = time.Time{}
 	}
 	if m.timed {
@@ -174,9 +174,9 @@ func (n *subject) next() move {
 	case n.Override.Action == nodeview.OverrideHold && (n.State.Claimed || n.adds()):
 		return n.at(held(ReasonOverrideHold), n.Override.Until)
 	case bootstrapOnly && n.d.Completed:
-		return ready(ReasonCompleted).forGood()
+		return ready(ReasonCompleted)
 	case bootstrapOnly && n.rec.Passed:
-		return exempt(ReasonTimedOut).forGood()
+		return exempt(ReasonTimedOut)
 	case holds.yes:
 		return ready(ReasonEvidenceHolds)
 	case (n.State.Claimed || present) && n.rec.Passed:

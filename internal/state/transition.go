@@ -23,20 +23,13 @@ type move struct {
 	limited bool
 	// existing says that the node is existing from now on.
 	existing bool
-	// final says that evidence does not matter any more. Until is when another transition may apply although nothing
-	// else changes; zero means never.
-	final bool
+	// until is when another transition may apply although nothing else changes; zero means never.
 	until time.Time
 }
 
 func held(reason string) move   { return move{state: v1alpha1.NodeStateHeld, reason: reason} }
 func exempt(reason string) move { return move{state: v1alpha1.NodeStateExempt, reason: reason} }
 func ready(reason string) move  { return move{state: v1alpha1.NodeStateReady, reason: reason} }
-
-func (m move) forGood() move {
-	m.final = true
-	return m
-}
 
 // opens reports whether the transition releases the node because it is ready.
 func (m move) opens() bool { return m.reason == ReasonEvidenceHolds }
