@@ -26,9 +26,9 @@ type Entry struct {
 	Current *nodeview.State
 	Outcome
 	Missing
-	// Observed and HeartbeatDecides are from the last verdict.
-	Observed         readiness.Observed
-	HeartbeatDecides bool
+	// Observed and HeartbeatCounts are from the last verdict.
+	Observed        readiness.Observed
+	HeartbeatCounts bool
 	// Expired is whether the node waits for its replacement.
 	Expired bool
 	// Unwritten says of a write that has failed that certainly nothing was written.
@@ -199,7 +199,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 				e.Outcome, e.Missing, e.changed = former.Outcome, former.Missing, old.changed
 			}
 			seen := old.observed()
-			if e.HeartbeatDecides, e.Observed.Watched = old.heartbeat, seen.Watched; kept {
+			if e.HeartbeatCounts, e.Observed.Watched = old.heartbeat, seen.Watched; kept {
 				e.Observed = seen
 			}
 			if thawed && !seen.Since.IsZero() && !seen.Assumed {
@@ -262,8 +262,8 @@ func (l *Look) Observed(rule types.UID) readiness.Observed {
 	return readiness.Observed{}
 }
 
-// HeartbeatDecides reports whether a heartbeat alone may change a verdict on a node.
-func (f *Fleet) HeartbeatDecides(node string) bool {
+// HeartbeatCounts reports whether a heartbeat alone may change a verdict on a node.
+func (f *Fleet) HeartbeatCounts(node string) bool {
 	_, ok := f.awaiting.Load(node)
 	return ok
 }

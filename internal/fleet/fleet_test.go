@@ -416,10 +416,10 @@ func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
 func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	s := newScene(t, rule(""), 1)
 	e := s.entry(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
-	e.Observed.Ready, e.Observed.Since, e.HeartbeatDecides = true, now, true
+	e.Observed.Ready, e.Observed.Since, e.HeartbeatCounts = true, now, true
 	s.records(0, e)
 	look := s.Look(s.nodes[0])
-	if got := look.Observed(s.rule.UID); !got.Ready || !got.Since.Equal(now) || !s.HeartbeatDecides(s.nodes[0].Name) {
+	if got := look.Observed(s.rule.UID); !got.Ready || !got.Since.Equal(now) || !s.HeartbeatCounts(s.nodes[0].Name) {
 		t.Errorf("forgotten: %+v", got)
 	}
 	look = s.Look(build.WrapNode(s.nodes[0]).UID("another").Obj())

@@ -156,7 +156,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		e.complete()
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
-			heartbeat: e.HeartbeatDecides, released: e.Current.Released, expired: e.Expired,
+			heartbeat: e.HeartbeatCounts, released: e.Current.Released, expired: e.Expired,
 			changed: uint32(s.server().Unix()), //nolint:gosec // until 2106
 			Node:    e.counts(),
 		}

@@ -67,8 +67,8 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			if v.Ready != c.ready {
 				t.Errorf("ready is %t: %s", v.Ready, v.Results[0].Message())
 			}
-			if c.recheck != 0 && (!v.RecheckAt.Equal(at(c.recheck)) || !v.HeartbeatDecides) {
-				t.Errorf("rechecks at %s, a heartbeat decides: %t", v.RecheckAt, v.HeartbeatDecides)
+			if c.recheck != 0 && (!v.RecheckAt.Equal(at(c.recheck)) || !v.HeartbeatCounts) {
+				t.Errorf("rechecks at %s, a heartbeat decides: %t", v.RecheckAt, v.HeartbeatCounts)
 			}
 		})
 	}
@@ -81,8 +81,8 @@ func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testin
 			Heartbeat("Ready", at(3600+now)).Obj()
 		facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)}, Gathered: &evidence.Gathered{}}
 		v := Evaluate(rule, facts, Observed{}, at(now))
-		if v.Ready != want || !want && !v.HeartbeatDecides {
-			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatDecides)
+		if v.Ready != want || !want && !v.HeartbeatCounts {
+			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatCounts)
 		}
 	}
 }

@@ -178,11 +178,11 @@ func TestFreshness(t *testing.T) {
 		"is stale at its maximum age, to the second, and since then": {
 			rule: aging("True"), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)), at: 60,
 			observed: Observed{Ready: true, Since: at(-500)},
-			want:     Verdict{Since: at(60), HeartbeatDecides: true},
+			want:     Verdict{Since: at(60), HeartbeatCounts: true},
 		},
 		"what has no time at all is stale, since this process first saw it": {
 			rule: aging("True"), node: node().Condition(cni, "True", time.Time{}), at: 5, observed: unreadySince,
-			want: Verdict{Since: at(-100), Remembered: true, HeartbeatDecides: true},
+			want: Verdict{Since: at(-100), Remembered: true, HeartbeatCounts: true},
 		},
 		"a heartbeat in the future, seen for the first time, counts from now": {
 			rule: aging("True"), node: node().Condition(cni, "True", at(-5)).Heartbeat(cni, at(300)), at: 0,
@@ -198,9 +198,8 @@ func TestFreshness(t *testing.T) {
 		},
 		"where Unknown is required, stale holds, and only a heartbeat will tell that it does not any more": {
 			rule: aging("Unknown"), node: node().Condition(cni, "True", at(0)), at: 60, observed: unreadySince,
-			want: Verdict{Ready: true, Since: at(60), HeartbeatDecides: true},
+			want: Verdict{Ready: true, Since: at(60), HeartbeatCounts: true},
 		},
-
 		"what is reported at the boot's first heartbeat counts, since then": {
 			rule: rule().Condition(cni), node: node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(0)),
 			notBefore: at(0), at: 5,
@@ -231,7 +230,7 @@ func TestFreshAgainCountsFromTheHeartbeat(t *testing.T) {
 	stale := look(0, fresh, 60)
 	again := look(100, stale, 100)
 	later := look(130, again, 131)
-	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
+	compareVerdict(t, Verdict{Since: at(60), HeartbeatCounts: true}, stale)
 	compareVerdict(t, Verdict{Ready: true, Since: at(100), Remembered: true, RecheckAt: at(160)}, again)
 	compareVerdict(t, Verdict{Ready: true, Since: at(100), Remembered: true, RecheckAt: at(190)}, later)
 
@@ -251,11 +250,11 @@ func TestAHeartbeatFarInTheFutureCountsFromItsArrival(t *testing.T) {
 		second, heartbeat int
 		want              Verdict
 	}{
-		{0, 3600, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(60), HeartbeatDecides: true}},
-		{50, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatDecides: true}},
-		{109, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatDecides: true}},
-		{110, 3650, Verdict{Since: at(110), HeartbeatDecides: true}},
-		{3640, 3650, Verdict{Since: at(110), HeartbeatDecides: true}}, // the future has come
+		{0, 3600, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(60), HeartbeatCounts: true}},
+		{50, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatCounts: true}},
+		{109, 3650, Verdict{Ready: true, Since: at(0), Remembered: true, RecheckAt: at(110), HeartbeatCounts: true}},
+		{110, 3650, Verdict{Since: at(110), HeartbeatCounts: true}},
+		{3640, 3650, Verdict{Since: at(110), HeartbeatCounts: true}}, // the future has come
 		{3660, 3660, Verdict{Ready: true, Since: at(3660), Remembered: true, RecheckAt: at(3720)}},
 	} {
 		n := node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(step.heartbeat)).Obj()
@@ -275,8 +274,8 @@ func TestFreshAgainOfTwo(t *testing.T) {
 	stale := look(0, 10, Verdict{}, 100)
 	half := look(110, 10, stale, 111)
 	whole := look(110, 120, half, 120)
-	compareVerdict(t, Verdict{Since: at(60), HeartbeatDecides: true}, stale)
-	compareVerdict(t, Verdict{Since: at(70), RecheckAt: at(170), HeartbeatDecides: true}, half)
+	compareVerdict(t, Verdict{Since: at(60), HeartbeatCounts: true}, stale)
+	compareVerdict(t, Verdict{Since: at(70), RecheckAt: at(170), HeartbeatCounts: true}, half)
 	compareVerdict(t, Verdict{Ready: true, Since: at(120), Remembered: true, RecheckAt: at(170)}, whole)
 }
 
@@ -312,8 +311,9 @@ func TestRecheckIsTheFirstThatMayChange(t *testing.T) {
 	}
 }
 
-func TestAnyOfNeedsNoHeartbeatOfWhatDoesNotDecide(t *testing.T) {
+// The verdict stays, and the status of the rule shows the result of each piece of evidence.
+func TestAHeartbeatOfWhatDoesNotDecideCounts(t *testing.T) {
 	r := compile(rule().FreshCondition(cni, 60).Condition(disk).AnyOf())
 	n := node().Condition(cni, "True", at(-500)).Condition(disk, "True", at(-5)).Obj()
-	compareVerdict(t, Verdict{Ready: true, Since: at(-5)}, Evaluate(r, &evidence.Facts{Node: n}, Observed{}, at(0)))
+	compareVerdict(t, Verdict{Ready: true, Since: at(-5), HeartbeatCounts: true}, Evaluate(r, &evidence.Facts{Node: n}, Observed{}, at(0)))
 }

@@ -46,9 +46,9 @@ type Verdict struct {
 	RecheckAt time.Time
 	// NeverAppeared says that the verdict is not ready, and that a deciding piece of evidence was not reported at all.
 	NeverAppeared bool
-	// HeartbeatDecides says that a heartbeat alone may change the verdict, because deciding evidence is stale, from before
-	// the node's boot, or from the future.
-	HeartbeatDecides bool
+	// HeartbeatCounts says that a heartbeat alone may change the verdict or a result, because evidence is stale, from
+	// before the node's boot, or from the future.
+	HeartbeatCounts bool
 	// Results are the pieces of evidence: the conditions, then the requirements, in the rule's order.
 	Results []evidence.Result
 	// Observed is the argument of the next evaluation.
@@ -120,6 +120,7 @@ type tally struct {
 	good, bad span
 	recheck   time.Time
 	missing   bool
+	awaits    bool
 }
 
 // span describes since when the satisfied, or the unsatisfied, pieces of evidence are as they are.
@@ -128,7 +129,6 @@ type span struct {
 	earliest, latest time.Time
 	undated          bool
 	revived          time.Time
-	awaits           bool
 }
 
 func (s *span) add(since time.Time) {
@@ -160,7 +160,7 @@ func (t *tally) add(j condition.Judgement) {
 	if j.Revived.After(s.revived) {
 		s.revived = j.Revived
 	}
-	s.awaits = s.awaits || j.Awaits
+	t.awaits = t.awaits || j.Awaits
 	t.missing = t.missing || !j.Satisfied && j.Cause == condition.CauseMissing
 	if !j.ChangesAt.IsZero() && (t.recheck.IsZero() || j.ChangesAt.Before(t.recheck)) {
 		t.recheck = j.ChangesAt
@@ -177,7 +177,7 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 		decides = &t.good
 	}
 	v := Verdict{
-		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatDecides: decides.awaits,
+		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatCounts: t.awaits,
 		Observed: t.observe(ready, decides, before),
 	}
 	v.Since = decides.since(anyOf == ready, v.Observed.Since)

@@ -152,7 +152,7 @@ var _ = Describe("A node under a rule", func() {
 		w.step(time.Second)
 		w.reconcile("a")
 		Expect(w.held("a")).To(BeTrue())
-		Expect(w.Fleet.HeartbeatDecides("a")).To(BeTrue(), "the evidence is stale")
+		Expect(w.Fleet.HeartbeatCounts("a")).To(BeTrue(), "the evidence is stale")
 	})
 
 	It("is not fresh for as long as its clock is ahead", func() {

@@ -38,7 +38,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			continue
 		}
 		e := fleet.Entry{
-			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatDecides: v.HeartbeatDecides,
+			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatCounts: v.HeartbeatCounts,
 			// When this turns false, the rule takes its mark back.
 			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now),
 			Outcome: fleet.Outcome{

@@ -70,7 +70,7 @@ func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
 			before, after := e.ObjectOld, e.ObjectNew
-			return judgedChanged(before, after) || r.Fleet.HeartbeatDecides(after.Name) ||
+			return judgedChanged(before, after) || r.Fleet.HeartbeatCounts(after.Name) ||
 				r.Fleet.Rules().Inspects() && inspectedChanged(before, after) ||
 				writtenChanged(before, after) && !r.ownWrites.is(after)
 		},
