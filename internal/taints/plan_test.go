@@ -248,6 +248,10 @@ func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 			node: Fresh().BootID("b2").Annotation(RecordKey, `{"bootID":"b1"}`).Condition(CNI, "True", At(0)).Condition("Ready",
 				"True", At(0)).Heartbeat(CNI, At(-1)),
 		},
+		"tainting one that a timeout has let pass, which dry-run forgets": {
+			rules: []*build.RuleWrapper{dry().Timeout(60, 0, v1alpha1.TimeoutActionRelease)}, claim: true,
+			node: Fresh().Annotation(RecordKey, fmt.Sprintf(`{"timedOut":%q,"passed":true}`, Stamp(2))),
+		},
 		"not taking off what another rule holds": {
 			rules: []*build.RuleWrapper{dry(), RuleOf("disk", Disk, Key)}, node: Fresh().Condition(CNI, "True", At(0)).Taint(Key,
 				"pending", NoSchedule).
