@@ -96,7 +96,9 @@ func TestANodeWaitsForItsReplacement(t *testing.T) {
 			{at: 1, tells: "seen", want: held, taints: taint},
 			{at: 4, tells: "ready", node: is("True", 4), want: "Ready EvidenceHolds"},
 			{at: 5, tells: "rebooted", node: func(n *build.NodeWrapper) { n.BootID("b2") }, want: rearmed, taints: taint},
-			{at: 200, tells: "timed out", want: rearmed, taints: taint}}},
+			{at: 200, tells: "timed out", want: rearmed, taints: taint},
+			{at: 201, tells: "edited", rule: func(r *build.RuleWrapper) { r.Spec.RearmOn = nil }, node: is("False", 201),
+				want: held, taints: taint}}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, c.rule, c.node, c.scenes...) })
 	}
