@@ -224,6 +224,18 @@ var _ = Describe("A rule", func() {
 		Expect(d.read().Status.Nodes.Held).To(BeZero(), "the clock was set back")
 	})
 
+	It("is written at most twice a second over all rules, after a burst of twenty", func() {
+		r, now := &Reconciler{}, time.Now()
+		wait := func(rule string) time.Duration { return r.admit(build.MakeRule(rule).Obj(), now) }
+		for i := range 20 {
+			Expect(wait(fmt.Sprintf("burst-%d", i))).To(BeZero())
+		}
+		Expect(wait("next")).To(Equal(500 * time.Millisecond))
+		now = now.Add(500 * time.Millisecond)
+		Expect(wait("next")).To(BeZero())
+		Expect(wait("last")).To(Equal(500 * time.Millisecond))
+	})
+
 	It("is written after a minute although a node cannot be evaluated", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"), node("b"), node("c"))
 		d.saw(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing)
