@@ -50,11 +50,10 @@ const (
 
 // requests are the requests of a contestant in a phase, but watches, and what is asked for from time to time.
 type requests struct {
-	received    map[string][]time.Time // by kind
-	statusTimes map[string][]time.Time // of status writes, by rule
-	other       map[string]int         // those of kindOther, and those that failed
-	writes      int                    // of anything, refused or not
-	latest      string
+	received map[string][]time.Time // by kind
+	other    map[string]int         // those of kindOther, and those that failed
+	writes   int                    // of anything, refused or not
+	latest   string
 }
 
 // periodic reports whether a replica sends the request from time to time, idle or not: every ten seconds it looks for
@@ -89,7 +88,6 @@ func (r *requests) add(e *auditv1.Event) {
 		kind = kindEvent
 	case writes && resource == "nodereadinessrules/status":
 		kind = kindStatus
-		r.statusTimes[object.Name] = append(r.statusTimes[object.Name], e.RequestReceivedTimestamp.Time)
 	}
 	if code >= 400 {
 		r.other[fmt.Sprintf("%s %s: %d", e.Verb, resource, code)]++
@@ -121,7 +119,7 @@ func (r *requests) until(kind string, end time.Time) (n int) {
 }
 
 func newRequests() *requests {
-	return &requests{received: map[string][]time.Time{}, statusTimes: map[string][]time.Time{}, other: map[string]int{}}
+	return &requests{received: map[string][]time.Time{}, other: map[string]int{}}
 }
 
 // auditLog reads the API server's audit log as it grows.

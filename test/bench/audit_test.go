@@ -65,7 +65,6 @@ func TestAuditLogCountsWhatAUserAsksFor(t *testing.T) {
 		latest: "update nodereadinessrules/status r",
 		other: map[string]int{"get nodes": 1, "patch nodereadinessrules": 1, "patch nodes/status": 1, "patch nodes: 422": 1,
 			"update nodereadinessrules/status: 409": 1},
-		statusTimes: map[string][]time.Time{"r": {at(2), at(4)}},
 		received: map[string][]time.Time{
 			kindPatch: {at(1), at(1)}, kindRefused: {at(1)}, kindEvent: {at(1), at(1)}, kindStatus: {at(2), at(4)},
 			kindOther: {at(1), at(2), at(2)},

@@ -7,17 +7,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 
+	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
@@ -30,49 +29,51 @@ const (
 	ruleStem      = "bench-"
 	// floorRecordStem is as long as the operator's prefix.
 	floorRecordStem = "example.com/rule-"
-	protobufType    = "application/vnd.kubernetes.protobuf"
+	nodePrefix      = "node"
 	setUpLimit      = 5 * time.Minute
 )
 
+// nodeOptions are those of the nodes, which no kubelet renews.
+var nodeOptions = cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}}
+
 func conditionType(i int) string { return fmt.Sprintf("%s%d", conditionStem, i) }
 func taintKey(i int) string      { return fmt.Sprintf("%s%d", taintKeyStem, i) }
+func nodeName(i int) string      { return fmt.Sprintf("%s-%d", nodePrefix, i) }
 func ruleName(i int) string      { return fmt.Sprintf("%s%d", ruleStem, i) }
 
 // bench is the cluster and its clients.
 type bench struct {
-	*options
+	*measure.Run
 	cluster  *cluster.Cluster
 	operator string // the binary
-	admin    kubernetes.Interface
 	writer   *writer
 	watch    *observer
 	audit    *auditLog
 }
 
-func newBench(ctx context.Context, o *options) (b *bench, err error) {
-	b = &bench{options: o}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.close())
-		}
-	}()
+// setUp makes what close ends, also after an error.
+func (b *bench) setUp(ctx context.Context) error {
 	if err := b.startCluster(ctx); err != nil {
-		return b, err
+		return err
 	}
-	say("building the operator")
-	if b.operator, err = b.cluster.Binary(ctx, "manager"); err != nil {
-		return b, err
+	log.Printf("building the operator")
+	operator, err := b.cluster.Binary(ctx, "manager")
+	if err != nil {
+		return err
 	}
-	if err := b.connect(); err != nil {
-		return b, err
+	client, err := metadata.NewForConfig(b.cluster.Config())
+	if err != nil {
+		return err
 	}
-	return b, b.createNodes(ctx)
+	b.operator, b.audit, b.writer = operator, &auditLog{path: b.cluster.AuditLog()}, newWriter(client, b.Rules)
+	for i := range b.Nodes {
+		b.writer.names = append(b.writer.names, nodeName(i))
+	}
+	go b.watch.run(ctx, b.cluster)
+	return b.createNodes(ctx)
 }
 
 func (b *bench) close() error {
-	if b.watch != nil {
-		b.watch.stop()
-	}
 	if b.cluster != nil {
 		return b.cluster.Stop()
 	}
@@ -86,7 +87,7 @@ func (b *bench) startCluster(ctx context.Context) (err error) {
 	}
 	b.cluster, err = cluster.Start(ctx, cluster.Options{
 		AuditPolicy: auditPolicy(),
-		Log:         progress{},
+		Log:         log.Writer(),
 		CRD:         true,
 		// The bench compacts between the passes: in the middle of one it would disturb it.
 		APIServerArgs: []string{"--etcd-compaction-interval=0"},
@@ -113,51 +114,21 @@ func forContestants(o *unstructured.Unstructured) error {
 		"request.userInfo.username != '"+cluster.OperatorUser+"'", "!"+is).Replace(string(raw))))
 }
 
-func (b *bench) connect() (err error) {
-	b.audit = &auditLog{path: b.cluster.AuditLog()}
-	config := b.cluster.Config()
-	if b.admin, err = kubernetes.NewForConfig(withProtobuf(config)); err != nil {
-		return err
-	}
-	meta, err := metadata.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	b.writer = newWriter(meta, b.rules)
-	for i := range b.nodes {
-		b.writer.names = append(b.writer.names, nodeName(i))
-	}
-	b.watch = newObserver(b.writer.names)
-	return nil
-}
-
-func withProtobuf(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.ContentType = protobufType
-	config.AcceptContentTypes = protobufType + ",application/json"
-	config.QPS = -1
-	return config
-}
-
 // createNodes makes the nodes, and works on them a little, so that no contestant meets a cold server.
 func (b *bench) createNodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
-	say("creating %d nodes", b.nodes)
-	err := forEach(ctx, b.writer.names, func(ctx context.Context, _ int, name string) error {
-		node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}})
-		node.Status.Conditions = append(node.Status.Conditions, b.writer.conditions(corev1.ConditionFalse)...)
-		_, err := b.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-		return err
-	})
-	if err != nil {
+	log.Printf("creating %d nodes", b.Nodes)
+	if err := b.cluster.AddNodes(ctx, nodePrefix, b.Nodes, nodeOptions); err != nil {
 		return err
 	}
 	if err := b.createPods(ctx); err != nil {
 		return err
 	}
-	b.watch.start(b.cluster)
-	say("warming up the API server")
+	log.Printf("warming up the API server")
+	if _, err := b.writer.setConditions(ctx, corev1.ConditionFalse); err != nil { // for heartbeats, whatever the evidence
+		return err
+	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
 		if _, err := b.turn(ctx, b.writer, status); err != nil {
 			return err

@@ -43,7 +43,7 @@ func (b *bench) contestant(name string) (*contestant, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.process, c.base, err = b.command(name, b.operator, kubeconfig, false)
+	c.process, c.base, err = command(b.Run, name, b.operator, kubeconfig, false)
 	return c, err
 }
 
@@ -56,22 +56,24 @@ func (b *bench) apply(ctx context.Context, c *contestant) error {
 }
 
 // command returns how a contestant is started, and the URL below which its metrics are, or what the floor serves.
-func (o *options) command(name, operator, kubeconfig string, elect bool) (p cluster.Process, base string, err error) {
+func command(run *measure.Run, name, operator, kubeconfig string, elect bool) (p cluster.Process, base string,
+	err error,
+) {
 	address, err := cluster.FreeAddress()
 	if err != nil {
 		return p, "", err
 	}
 	base = "http://" + address
 	var env []string
-	if limit := measure.MemoryTarget(o.nodes, o.rules) << 20; limit > 0 {
+	if limit := run.MemoryTarget() << 20; limit > 0 {
 		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
 	}
 	if name != operatorName {
 		self, err := os.Executable()
 		ready := cluster.Probe(nil, base+"/readyz")
 		return cluster.Process{Name: name, Path: self, Env: env, Ready: ready, Args: []string{
-			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", o.rules),
-			"--evidence=" + o.evidence, fmt.Sprintf("--lean=%t", name == leanName),
+			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", run.Rules),
+			"--evidence=" + run.Evidence, fmt.Sprintf("--lean=%t", name == leanName),
 		}}, base, err
 	}
 	probes, err := cluster.FreeAddress()
@@ -86,7 +88,7 @@ func (o *options) command(name, operator, kubeconfig string, elect bool) (p clus
 
 func (b *bench) createRules(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
-	for i := range b.rules {
+	for i := range b.Rules {
 		rule := newRule(i)
 		b.require(&rule.Spec, i)
 		all.Go(func() error { return b.cluster.Client.Create(ctx, rule) })

@@ -22,6 +22,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -90,8 +91,10 @@ func floorMain(ctx context.Context, args []string) error {
 // newFloor returns a floor whose requests are like the operator's: it asks for uncompressed answers, and its events
 // have a client of their own with the operator's limits.
 func newFloor(config *rest.Config, pairs int, lean bool) (*floor, error) {
-	config = withProtobuf(config)
-	config.DisableCompression = true
+	config = rest.CopyConfig(config)
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + ",application/json"
+	config.QPS, config.DisableCompression = -1, true
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err

@@ -7,11 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,30 +35,21 @@ const (
 
 // lab is a synthetic server with nodes, and the operator that works on them.
 type lab struct {
-	*options
+	*measure.Run
+	*observer
 	server     *synthetic.Server
 	dir        string
 	kubeconfig string
 	operator   string // the binary
-	results    *measure.Run
-
-	mu      sync.Mutex
-	taints  []int // of ours, node by node
-	want    int
-	missing int
-	from    []time.Time // when a node's evidence changed
-	delays  []time.Duration
-	last    time.Time
 }
 
-func newLab(ctx context.Context, o *options) (*lab, func(), error) {
+func newLab(ctx context.Context, run *measure.Run) (*lab, func(), error) {
 	definition, err := crd.Load()
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &lab{options: o, results: &measure.Run{}, server: synthetic.New(definition), taints: make([]int, o.nodes),
-		from: make([]time.Time, o.nodes)}
-	l.server.Patched = l.patched
+	l := &lab{Run: run, observer: newObserver(run.Nodes), server: synthetic.New(definition)}
+	l.server.Patched = l.see
 	if l.dir, err = os.MkdirTemp("", "nodegate-lab-"); err != nil {
 		return nil, nil, err
 	}
@@ -70,80 +61,38 @@ func newLab(ctx context.Context, o *options) (*lab, func(), error) {
 	if err := cluster.WriteKubeconfig(l.kubeconfig, &rest.Config{Host: url}); err != nil {
 		return nil, nil, err
 	}
-	say("building the operator")
+	log.Printf("building the operator")
 	if l.operator, err = cluster.BinaryIn(ctx, l.dir, "manager"); err != nil {
 		return nil, nil, err
 	}
-	say("creating %d nodes", o.nodes)
-	images := cluster.NewNode("", cluster.NodeOptions{}).Status.Images
-	for i := range o.nodes {
-		node := cluster.NewNode(nodeName(i), cluster.NodeOptions{Images: -1, Unmanaged: true,
-			Labels: map[string]string{poolLabel: poolValue}})
+	log.Printf("creating %d nodes", run.Nodes)
+	images := cluster.NewNode("", nodeOptions).Status.Images
+	options := nodeOptions
+	options.Images = -1 // they share them
+	for i := range run.Nodes {
+		node := cluster.NewNode(nodeName(i), options)
 		node.Status.Images = images
-		node.Status.Conditions = append(node.Status.Conditions, conditions(o.rules, corev1.ConditionFalse, time.Now())...)
+		node.Status.Conditions = append(node.Status.Conditions, conditions(run.Rules, corev1.ConditionFalse, time.Now())...)
 		l.server.Put("nodes", node)
 	}
 	return l, func() { stop(); _ = os.RemoveAll(l.dir) }, nil
 }
 
-func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
-
-// patched sees each node that the operator has patched.
-func (l *lab) patched(node *corev1.Node) {
-	i, err := strconv.Atoi(strings.TrimPrefix(node.Name, "node-"))
-	if err != nil || i >= len(l.taints) {
-		return
-	}
-	ours := ourTaints(node)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if before := l.taints[i]; before != ours {
-		l.taints[i] = ours
-		switch {
-		case ours == l.want:
-			l.missing--
-			l.last = time.Now()
-			l.delays = append(l.delays, l.last.Sub(l.from[i]))
-		case before == l.want:
-			l.missing++
-		}
-	}
-}
-
-// expect begins to count the nodes that have a number of taints.
-func (l *lab) expect(taints int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.want, l.missing, l.delays, l.last = taints, 0, nil, time.Now()
-	for _, n := range l.taints {
-		if n != taints {
-			l.missing++
-		}
-	}
-}
-
-// wait waits until all nodes but some have the taints that are expected.
-func (l *lab) wait(ctx context.Context, but int) error {
-	return cluster.Poll(ctx, runLimit, func() error {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.missing > but {
-			return fmt.Errorf("%d nodes do not have %d taints", l.missing, l.want)
-		}
-		return nil
-	})
-}
-
 // turn changes all conditions of one node.
 func (l *lab) turn(i int, status corev1.ConditionStatus) {
 	now := time.Now()
-	l.mu.Lock()
-	l.from[i] = now
-	l.mu.Unlock()
+	l.counts(i, now)
 	l.server.Change(nodeName(i), func(node *corev1.Node) {
-		kept := node.Status.Conditions[:len(node.Status.Conditions)-l.rules]
-		node.Status.Conditions = append(append([]corev1.NodeCondition{}, kept...), conditions(l.rules, status, now)...)
+		kept := node.Status.Conditions[:len(node.Status.Conditions)-l.Rules]
+		node.Status.Conditions = append(append([]corev1.NodeCondition{}, kept...), conditions(l.Rules, status, now)...)
 	})
+}
+
+// counts makes the time until the taints of a node change count from a moment.
+func (l *lab) counts(i int, from time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.from[i] = from
 }
 
 // beat renews the heartbeats of a node, kubelet's and the reporters'.
@@ -165,13 +114,13 @@ type process struct {
 
 // run starts the operator, and waits until it is ready.
 func (l *lab) run(ctx context.Context, replica int) (*process, error) {
-	command, base, err := l.command(operatorName, l.operator, l.kubeconfig, replica > 0)
+	run, base, err := command(l.Run, operatorName, l.operator, l.kubeconfig, replica > 0)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{base: base, ready: command.Ready}
-	command.Name, command.Ready = fmt.Sprintf("operator-%d", replica), nil // with many nodes, that takes long
-	if p.Component, err = cluster.NewProcess(l.dir, command); err != nil {
+	p := &process{base: base, ready: run.Ready}
+	run.Name, run.Ready = fmt.Sprintf("operator-%d", replica), nil // with many nodes, that takes long
+	if p.Component, err = cluster.NewProcess(l.dir, run); err != nil {
 		return nil, err
 	}
 	return p, l.start(ctx, p)
@@ -211,10 +160,7 @@ func (p *process) reconciles(ctx context.Context) (int, error) {
 // measured measures a part of the work of a process, and adds a line to the results.
 func (l *lab) measured(p *process, phase string, part func() error) error {
 	counted := l.server.Counts()
-	if err := measure.ResetPeak(p.PID()); err != nil {
-		return err
-	}
-	before, err := measure.CPU(p.PID())
+	meter, err := measure.NewMeter(p.PID())
 	if err != nil {
 		return err
 	}
@@ -222,21 +168,22 @@ func (l *lab) measured(p *process, phase string, part func() error) error {
 	if err := part(); err != nil {
 		return fmt.Errorf("%s: %w", phase, err)
 	}
-	after, err := measure.CPU(p.PID())
+	usage, err := meter.Usage()
 	peak, errPeak := measure.Peak(p.PID())
 	counts := l.server.Counts().Since(counted)
+	line := measure.Line{Phase: phase, CPU: usage.Contestant.Seconds(), PeakMiB: float64(peak) / (1 << 20),
+		Patches: float64(counts.NodePatches), Refused: float64(counts.Refused), Other: float64(counts.RuleWrites),
+		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := measure.Line{Phase: phase, Wall: max(0, l.last.Sub(began).Seconds()),
-		CPU: (after - before).Seconds(), PeakMiB: float64(peak) / (1 << 20), Patches: float64(counts.NodePatches),
-		Refused: float64(counts.Refused), Other: float64(counts.RuleWrites),
-		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
-	if len(l.delays) > 0 {
-		line.P50 = measure.Percentile(l.delays, 50).Seconds()
-		line.P99 = measure.Percentile(l.delays, 99).Seconds()
+	var delays []float64
+	for _, r := range l.reached {
+		delays = append(delays, r.at.Sub(r.from).Seconds())
+		line.Wall = max(0, r.at.Sub(began).Seconds())
 	}
-	l.results.Lines = append(l.results.Lines, line)
-	say("  %-40s %.2f s, p50 %.0f ms, p99 %.0f ms, %.2f s CPU, %.0f MiB, %+v", phase, line.Wall, line.P50*1000,
+	line.P50, line.P99 = measure.Percentile(delays, 50), measure.Percentile(delays, 99)
+	l.Lines = append(l.Lines, line)
+	log.Printf("  %-40s %.2f s, p50 %.0f ms, p99 %.0f ms, %.2f s CPU, %.0f MiB, %+v", phase, line.Wall, line.P50*1000,
 		line.P99*1000, line.CPU, line.PeakMiB, counts)
 	return errors.Join(err, errPeak)
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"runtime/debug"
 	"time"
 
@@ -19,23 +20,20 @@ import (
 )
 
 // runSynthetic measures the operator against a synthetic server.
-func runSynthetic(ctx context.Context, o *options, outage bool) error {
-	run := measure.NewRun(ctx, "")
-	run.Nodes, run.Rules, run.Rounds = o.nodes, o.rules, 1
-	l, stop, err := newLab(ctx, o)
+func runSynthetic(ctx context.Context, run *measure.Run, outage bool) error {
+	l, stop, err := newLab(ctx, run)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	l.results = run
+	run.Evidence, run.Rounds = "", 1
 	if outage {
 		run.Evidence = measure.Outage
 	}
 	if err := l.measureAll(ctx, outage); err != nil {
 		return err
 	}
-	fmt.Print("\n" + run.Table())
-	return run.Write(o.json)
+	return run.Finish()
 }
 
 // measureAll takes the operator through all parts, or through an outage.
@@ -47,7 +45,7 @@ func (l *lab) measureAll(ctx context.Context, outage bool) error {
 		return err
 	}
 	defer func() { _ = p.Kill() }()
-	say("  ready after %s", time.Since(began).Round(time.Millisecond))
+	log.Printf("  ready after %s", time.Since(began).Round(time.Millisecond))
 	if err := l.looked(ctx, p); err != nil { // what it does as it starts is not measured
 		return err
 	}
@@ -57,9 +55,9 @@ func (l *lab) measureAll(ctx context.Context, outage bool) error {
 		}
 	}
 	turn := func(title string, status corev1.ConditionStatus) {
-		part(title, func() error { return l.turnAll(ctx, status, l.nodes, 0) })
+		part(title, func() error { return l.turnAll(ctx, status, l.Nodes, 0) })
 	}
-	part("rules applied", func() error { return l.burst(ctx, l.rules, 0, l.apply) })
+	part("rules applied", func() error { return l.burst(ctx, l.Rules, 0, l.apply) })
 	turn("all evidence turns good", corev1.ConditionTrue)
 	turn("all evidence turns bad", corev1.ConditionFalse)
 	turn("the same again: good", corev1.ConditionTrue)
@@ -67,15 +65,15 @@ func (l *lab) measureAll(ctx context.Context, outage bool) error {
 		if err == nil {
 			err = l.limit(ctx)
 		}
-		missing := l.nodes - (l.nodes*3+9)/10
-		part("outage under maxUnavailable", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.nodes, missing) })
+		missing := l.Nodes - (l.Nodes*3+9)/10
+		part("outage under maxUnavailable", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.Nodes, missing) })
 		turn("its end", corev1.ConditionTrue)
 		return errors.Join(err, l.statuses(ctx))
 	}
 	part("heartbeats only", func() error { l.steady(ctx, 0); return ctx.Err() })
 	part("heartbeats, and 10 changes a second", func() error { l.steady(ctx, changes); return l.quiet(ctx) })
 	if err == nil {
-		err = l.turnAll(ctx, corev1.ConditionTrue, min(changes, l.nodes), 0)
+		err = l.turnAll(ctx, corev1.ConditionTrue, min(changes, l.Nodes), 0)
 	}
 	part("all nodes listed again", func() error { l.server.Relist(); return l.quiet(ctx) })
 	for _, next := range []func() error{
@@ -93,13 +91,11 @@ func (l *lab) measureAll(ctx context.Context, outage bool) error {
 // burst carries out a change, and waits until all nodes but some have the taints that are expected.
 func (l *lab) burst(ctx context.Context, taints, but int, change func()) error {
 	l.expect(taints)
-	l.mu.Lock()
-	for i := range l.from {
-		l.from[i] = time.Now()
+	for i := range l.Nodes {
+		l.counts(i, time.Now())
 	}
-	l.mu.Unlock()
 	change()
-	if err := l.wait(ctx, but); err != nil {
+	if _, err := l.wait(ctx, but); err != nil {
 		return err
 	}
 	return l.quiet(ctx)
@@ -121,7 +117,7 @@ func (l *lab) quiet(ctx context.Context) error {
 func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes, but int) error {
 	taints := 0
 	if status != corev1.ConditionTrue {
-		taints = l.rules
+		taints = l.Rules
 	}
 	return l.burst(ctx, taints, but, func() {
 		for i := range nodes {
@@ -132,7 +128,7 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes,
 
 // apply creates the rules.
 func (l *lab) apply() {
-	for i := range l.rules {
+	for i := range l.Rules {
 		rule := newRule(i)
 		rule.Generation = 1
 		rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
@@ -159,17 +155,17 @@ func (l *lab) steady(ctx context.Context, changes int) {
 		case <-end:
 			return
 		case <-heartbeat.C:
-			l.beat(int(time.Now().UnixNano()) % l.nodes)
+			l.beat(int(time.Now().UnixNano()) % l.Nodes)
 		case <-change.C:
 			if changes == 0 {
 				continue
 			}
-			status, taints := corev1.ConditionFalse, l.rules
-			if turned/l.nodes%2 == 1 { // all nodes have changed, so they change back
+			status, taints := corev1.ConditionFalse, l.Rules
+			if turned/l.Nodes%2 == 1 { // all nodes have changed, so they change back
 				status, taints = corev1.ConditionTrue, 0
 			}
 			l.expectOne(taints)
-			l.turn(turned%l.nodes, status)
+			l.turn(turned%l.Nodes, status)
 			if turned++; turned == changes {
 				return
 			}
@@ -178,7 +174,7 @@ func (l *lab) steady(ctx context.Context, changes int) {
 }
 
 // heartbeats are how many arrive in a second.
-func (l *lab) heartbeats() int { return max(heartbeatsPerSecond, l.nodes/reportEvery) }
+func (l *lab) heartbeats() int { return max(heartbeatsPerSecond, l.Nodes/reportEvery) }
 
 // expectOne makes the next node that has a number of taints count.
 func (l *lab) expectOne(taints int) {
@@ -189,7 +185,7 @@ func (l *lab) expectOne(taints int) {
 
 // statuses waits until each rule's status says that all nodes are ready.
 func (l *lab) statuses(ctx context.Context) error {
-	want := v1alpha1.NodeCounts{Matched: int32(l.nodes), Ready: int32(l.nodes)}
+	want := v1alpha1.NodeCounts{Matched: int32(l.Nodes), Ready: int32(l.Nodes)}
 	return cluster.Poll(ctx, runLimit, func() error {
 		for _, rule := range l.server.Rules() {
 			if got := rule.Status.Nodes; got == nil || *got != want {
@@ -204,8 +200,8 @@ func (l *lab) statuses(ctx context.Context) error {
 func (l *lab) looked(ctx context.Context, p *process) error {
 	return cluster.Poll(ctx, runLimit, func() error {
 		n, err := p.reconciles(ctx)
-		if err == nil && n < l.nodes {
-			err = fmt.Errorf("%d of %d nodes are looked at", n, l.nodes)
+		if err == nil && n < l.Nodes {
+			err = fmt.Errorf("%d of %d nodes are looked at", n, l.Nodes)
 		}
 		return err
 	})
@@ -220,7 +216,7 @@ func (l *lab) restart(ctx context.Context, p *process) error {
 	}
 	err = l.measured(p, "operator: restart with nothing to do", func() error {
 		err := l.looked(ctx, p)
-		say("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
+		log.Printf("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
 		return errors.Join(err, l.quiet(ctx))
 	})
 	if err != nil {
@@ -228,16 +224,15 @@ func (l *lab) restart(ctx context.Context, p *process) error {
 	}
 	err = p.Stop()
 	l.turn(0, corev1.ConditionFalse)
-	l.expect(l.rules)
-	l.mu.Lock()
-	l.from[0] = time.Now()
-	l.mu.Unlock()
+	l.expect(l.Rules)
+	l.counts(0, time.Now())
 	if err := errors.Join(err, l.start(ctx, p)); err != nil {
 		return err
 	}
 	// The wall time begins when the operator is ready. The percentiles, of one node, begin with its start.
 	err = l.measured(p, "operator: restart, then one change", func() error {
-		return errors.Join(l.wait(ctx, l.nodes-1), l.quiet(ctx))
+		_, err := l.wait(ctx, l.Nodes-1)
+		return errors.Join(err, l.quiet(ctx))
 	})
 	if err == nil {
 		err = l.turnAll(ctx, corev1.ConditionTrue, 1, 0)

@@ -13,13 +13,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -34,47 +33,38 @@ const (
 	runLimit = 12 * time.Hour
 )
 
-type options struct {
-	nodes, rules, rounds int
-	evidence             string
-	json                 string
-}
-
-func main() { command.Main(start) }
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
 	if len(os.Args) > 1 && os.Args[1] == "floor" {
 		return floorMain(ctx, os.Args[2:])
 	}
-	o := &options{}
-	flag.IntVar(&o.nodes, "nodes", 1000, "`number` of nodes")
-	flag.IntVar(&o.rules, "rules", 1, "`number` of rules; all select all nodes, each has its own condition and taint")
-	flag.IntVar(&o.rounds, "rounds", 3, "`number` of rounds; the report has their medians")
-	flag.StringVar(&o.evidence, "evidence", measure.ByConditions,
+	run := measure.NewRun(ctx, measure.ByConditions, 3)
+	flag.IntVar(&run.Nodes, "nodes", 1000, "`number` of nodes")
+	flag.IntVar(&run.Rules, "rules", 1, "`number` of rules; all select all nodes, each has its own condition and taint")
+	flag.StringVar(&run.Evidence, "evidence", run.Evidence,
 		"what rules go by: `conditions` of the node, or pods, one on each node")
-	flag.StringVar(&o.json, "json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
 	synthetic := flag.Bool("synthetic", false, "measure against a small server in memory instead of a control plane")
 	outage := flag.Bool("outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
-	if err := command.ParseFlags(); err != nil {
+	if err := measure.ParseFlags(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, runLimit)
 	defer cancel()
 	switch {
-	case o.rules > 100:
-		return fmt.Errorf("--rules: at most 100, not %d", o.rules)
-	case o.evidence != measure.ByConditions && o.evidence != measure.ByPods:
-		return fmt.Errorf("--evidence: must be %s or %s, not %q", measure.ByConditions, measure.ByPods, o.evidence)
+	case run.Rules > 100:
+		return fmt.Errorf("--rules: at most 100, not %d", run.Rules)
+	case run.Evidence != measure.ByConditions && run.Evidence != measure.ByPods:
+		return fmt.Errorf("--evidence: must be %s or %s, not %q", measure.ByConditions, measure.ByPods, run.Evidence)
 	case *synthetic:
-		return runSynthetic(ctx, o, *outage)
+		return runSynthetic(ctx, run, *outage)
 	case *outage:
 		return errors.New("--outage: needs --synthetic")
 	}
-	return run(ctx, o)
+	return runRounds(ctx, run)
 }
 
-func run(ctx context.Context, o *options) (err error) {
-	run := measure.NewRun(ctx, o.evidence)
+func runRounds(ctx context.Context, run *measure.Run) (err error) {
 	files, err := filepath.Glob(filepath.Join(cluster.Root(), "docs", "bench", "*.json"))
 	if err != nil {
 		return err
@@ -83,30 +73,31 @@ func run(ctx context.Context, o *options) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := newBench(ctx, o)
-	if err != nil {
+	b := &bench{Run: run, watch: newObserver(run.Nodes)}
+	defer func() { err = errors.Join(err, b.close()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := b.setUp(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
 
-	results := &results{}
-	for round := range o.rounds {
+	results, rounds := &results{}, run.Rounds
+	for round := range rounds {
 		for _, name := range order(round) {
-			say("round %d of %d: %s", round+1, o.rounds, name)
+			log.Printf("round %d of %d: %s", round+1, rounds, name)
 			phases, err := b.measure(ctx, name)
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
 			results.add(name, phases)
 		}
-		run.Nodes, run.Rules, run.Rounds, run.Lines = o.nodes, o.rules, round+1, results.lines()
+		run.Rounds, run.Lines = round+1, results.lines()
 		run.Guard(earlier)
-		if err := run.Write(o.json); err != nil { // now: a run that is ended early keeps its rounds
+		if err := run.Write(); err != nil { // now: a run that is ended early keeps its rounds
 			return err
 		}
 	}
-	fmt.Print("\n" + run.Table())
-	return results.complaints()
+	return errors.Join(run.Finish(), results.complaints())
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is
@@ -118,21 +109,4 @@ func order(round int) []string {
 		slices.Reverse(out)
 	}
 	return out
-}
-
-var began = time.Now()
-
-// say prints progress to stderr.
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-// progress writes the lines of other processes as say does.
-type progress struct{}
-
-func (progress) Write(p []byte) (int, error) {
-	for line := range strings.Lines(string(p)) {
-		say("%s", strings.TrimRight(line, "\n"))
-	}
-	return len(p), nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,163 +20,129 @@ import (
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
-// observer sees the nodes by a watch of its own, and when their taints change.
+// observer sees each version of the nodes, and when their taints change.
 type observer struct {
-	cancel   context.CancelFunc
-	watching sync.WaitGroup
-
 	mu      sync.Mutex
-	index   map[string]int
-	taints  []int  // of ours, node by node
-	records []bool // whether the node has a record of the operator
-	err     error
+	taints  []int       // of ours, node by node
+	records []bool      // whether the node has a record of the operator
+	from    []time.Time // when the evidence of the node changed, against the synthetic server
+	err     error       // of the watch
 
+	// Since expect:
 	want    int // taints on each node
-	missing int
-	reached []time.Time // when a node was first seen with what is wanted
-	changes int         // of taints, since expect
-	all     chan struct{}
+	changes int // of taints
+	reached []reached
 }
 
-func newObserver(names []string) *observer {
-	o := &observer{index: map[string]int{}, taints: make([]int, len(names)), records: make([]bool, len(names))}
-	for i, name := range names {
-		o.index[name] = i
-	}
-	return o
+// reached says when a node got the taints that are wanted, and when its evidence had changed.
+type reached struct {
+	node     int
+	at, from time.Time
 }
 
-// start begins to watch.
-func (o *observer) start(c *cluster.Cluster) {
-	ctx, cancel := context.WithCancel(context.Background())
-	o.cancel = cancel
-	o.watching.Go(func() {
-		// An API server that is busy ends the watch, and may no longer know its version: then all nodes are listed again.
-		for ctx.Err() == nil {
-			ended, err := c.Watch(ctx, &corev1.NodeList{}, o.see)
-			if err == nil {
-				err = <-ended
+func newObserver(nodes int) *observer {
+	return &observer{taints: make([]int, nodes), records: make([]bool, nodes), from: make([]time.Time, nodes)}
+}
+
+// run watches the nodes of a cluster.
+func (o *observer) run(ctx context.Context, c *cluster.Cluster) {
+	// An API server that is busy ends the watch, and may no longer know its version: then all nodes are listed again.
+	for ctx.Err() == nil {
+		ended, err := c.Watch(ctx, &corev1.NodeList{}, func(e watch.Event) error {
+			node, ok := e.Object.(*corev1.Node)
+			if !ok {
+				return fmt.Errorf("watching nodes: %T", e.Object)
 			}
-			if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-				o.fail(err)
-				return
-			}
+			o.see(node)
+			return nil
+		})
+		if err == nil {
+			err = <-ended
 		}
-	})
-}
-
-func (o *observer) stop() {
-	if o.cancel != nil {
-		o.cancel()
-		o.watching.Wait()
+		if err != nil && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+			o.mu.Lock()
+			o.err = err
+			o.mu.Unlock()
+			return
+		}
 	}
 }
 
-func (o *observer) fail(err error) {
+// see takes a new version of a node.
+func (o *observer) see(node *corev1.Node) {
+	i, err := strconv.Atoi(strings.TrimPrefix(node.Name, nodePrefix+"-"))
+	if err != nil || i >= len(o.taints) {
+		return
+	}
+	now, taints, record := time.Now(), 0, false
+	for t := range node.Spec.Taints {
+		if strings.HasPrefix(node.Spec.Taints[t].Key, taintKeyStem) {
+			taints++
+		}
+	}
+	for key := range node.Annotations {
+		record = record || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.err = err
+	o.records[i] = record
+	if o.taints[i] == taints {
+		return
+	}
+	o.taints[i] = taints
+	o.changes++
+	if taints == o.want {
+		o.reached = append(o.reached, reached{i, now, o.from[i]})
+	}
 }
 
-// ourTaints counts the taints of contestants.
-func ourTaints(node *corev1.Node) (n int) {
-	for i := range node.Spec.Taints {
-		if strings.HasPrefix(node.Spec.Taints[i].Key, taintKeyStem) {
+// expect begins to look for the change of nodes to a number of taints.
+func (o *observer) expect(taints int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.want, o.changes, o.reached = taints, 0, nil
+}
+
+// wait waits until all nodes but some have the taints that are expected, and returns when each got them.
+func (o *observer) wait(ctx context.Context, but int) ([]reached, error) {
+	err := cluster.Poll(ctx, runLimit, func() error {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if n := o.wrong(); n > but {
+			return errors.Join(fmt.Errorf("%d nodes do not have %d taints", n, o.want), o.err)
+		}
+		return nil
+	})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.reached, err
+}
+
+// wrong returns how many nodes do not have the taints that are expected. The caller holds o.mu.
+func (o *observer) wrong() (n int) {
+	for _, taints := range o.taints {
+		if taints != o.want {
 			n++
 		}
 	}
 	return n
 }
 
-func (o *observer) see(e watch.Event) error {
-	node, ok := e.Object.(*corev1.Node)
-	if !ok {
-		return fmt.Errorf("watching nodes: %T", e.Object)
-	}
-	now := time.Now()
-	ours, record := ourTaints(node), false
-	for key := range node.Annotations {
-		record = record || strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix)
-	}
-
+// seen returns how often a node's taints have changed since expect, and on how many nodes they are not as expected.
+func (o *observer) seen() (changes, wrong int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	i, known := o.index[node.Name]
-	if !known {
-		return nil
-	}
-	o.records[i] = record
-	if o.taints[i] == ours {
-		return nil
-	}
-	o.taints[i] = ours
-	o.changes++
-	if o.all != nil && ours == o.want && o.reached[i].IsZero() {
-		o.reached[i] = now
-		if o.missing--; o.missing == 0 {
-			close(o.all)
-		}
-	}
-	return nil
-}
-
-// expect begins to look for the change of all nodes to a number of taints.
-func (o *observer) expect(taints int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.want, o.missing, o.changes = taints, len(o.taints), 0
-	o.reached, o.all = make([]time.Time, len(o.taints)), make(chan struct{})
-}
-
-// wait waits until every node has changed as expected, and returns when each did.
-func (o *observer) wait(ctx context.Context) ([]time.Time, error) {
-	o.mu.Lock()
-	all := o.all
-	o.mu.Unlock()
-	select {
-	case <-all:
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return o.reached, nil
-	case <-ctx.Done():
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return nil, fmt.Errorf("%d of %d nodes have not got to %d taints: %w",
-			o.missing, len(o.taints), o.want, errors.Join(o.err, ctx.Err()))
-	}
-}
-
-// seenChanges is how often a node's taints have changed since expect, and on how many nodes they are not as expected.
-func (o *observer) seenChanges() (changes, wrong int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, n := range o.taints {
-		if n != o.want {
-			wrong++
-		}
-	}
-	return o.changes, wrong
-}
-
-// taintsOf returns how many of our taints a node has.
-func (o *observer) taintsOf(i int) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.taints[i]
+	return o.changes, o.wrong()
 }
 
 // clean returns an error if nodes have taints or records.
 func (o *observer) clean() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	n := 0
 	for i := range o.taints {
 		if o.taints[i] > 0 || o.records[i] {
-			n++
+			return fmt.Errorf("%s has %d taints, or records", nodeName(i), o.taints[i])
 		}
-	}
-	if n > 0 {
-		return fmt.Errorf("%d nodes have taints or records", n)
 	}
 	return nil
 }

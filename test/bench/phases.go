@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"runtime"
 	"slices"
 	"time"
@@ -77,7 +78,7 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 		if c.isOperator() {
 			m.wrong = b.check(phase, m)
 		}
-		say("  %-32s %s", phaseTitles[phase], m.summary())
+		log.Printf("  %-32s %s", phaseTitles[phase], m.summary())
 		phases = append(phases, m)
 	}
 	if c.isOperator() {
@@ -93,7 +94,7 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 
 // phaseLimit is for how long a phase may take: a hundred times what it should.
 func (b *bench) phaseLimit() time.Duration {
-	return 2*time.Minute + time.Duration(b.nodes)*100*time.Millisecond
+	return 2*time.Minute + time.Duration(b.Nodes)*100*time.Millisecond
 }
 
 // phase measures one phase.
@@ -102,9 +103,6 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	defer cancel()
 	m := &measurement{requests: *newRequests()}
 	runtime.GC() // of the bench, now rather than in the middle
-	if err := measure.ResetPeak(p.PID()); err != nil {
-		return nil, err
-	}
 	meter, err := measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
 	if err != nil {
 		return nil, err
@@ -131,7 +129,7 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	if m.peak, err = measure.Peak(p.PID()); err != nil {
 		return nil, err
 	}
-	m.changes, m.wrongNodes = b.watch.seenChanges()
+	m.changes, m.wrongNodes = b.watch.seen()
 	if phase == restarted {
 		m.wrongNodes-- // the one whose evidence has turned good
 	}
@@ -143,7 +141,7 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 
 // change carries out a phase in which taints change.
 func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measurement) error {
-	want, status := b.rules, corev1.ConditionFalse
+	want, status := b.Rules, corev1.ConditionFalse
 	if phase == turnedTrue {
 		want, status = 0, corev1.ConditionTrue
 	}
@@ -155,7 +153,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 		if err := b.apply(ctx, c); err != nil {
 			return err
 		}
-		from = slices.Repeat([]time.Time{time.Now()}, b.nodes)
+		from = slices.Repeat([]time.Time{time.Now()}, b.Nodes)
 	} else {
 		w, err := b.turn(ctx, b.writer, status)
 		if err != nil {
@@ -163,15 +161,15 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 		}
 		began, from = w.first(), w.acknowledged
 	}
-	reached, err := b.watch.wait(ctx)
+	reached, err := b.watch.wait(ctx, 0)
 	if err != nil {
 		return err
 	}
-	m.last = latest(reached)
+	m.last = reached[len(reached)-1].at
 	m.wall = m.last.Sub(began)
 	delays := make([]time.Duration, len(reached))
-	for i := range reached {
-		delays[i] = max(0, reached[i].Sub(from[i])) // it may be seen before the acknowledgement is
+	for i, r := range reached {
+		delays[i] = max(0, r.at.Sub(from[r.node])) // it may be seen before the acknowledgement is
 	}
 	m.p50, m.p99 = measure.Percentile(delays, 50), measure.Percentile(delays, 99)
 	return nil
@@ -179,7 +177,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 
 // beat carries out the phase of heartbeats, in which nothing is to happen.
 func (b *bench) beat(ctx context.Context, m *measurement) error {
-	b.watch.expect(b.rules) // as the phase before has left it
+	b.watch.expect(b.Rules) // as the phase before has left it
 	var began, ended time.Time
 	for i := range heartbeats {
 		w, err := b.writer.heartbeat(ctx, i%2 == 0)
@@ -198,7 +196,7 @@ func (b *bench) beat(ctx context.Context, m *measurement) error {
 // restart carries out the phase in which the process starts again, first with nothing to do, and then after the
 // evidence of one node has turned good. The time is that from the second start until that node's taints are gone.
 func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) error {
-	b.watch.expect(b.rules)
+	b.watch.expect(b.Rules)
 	if err := errors.Join(p.Stop(), p.Start(ctx)); err != nil {
 		return err
 	}
@@ -218,8 +216,8 @@ func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component
 		return err
 	}
 	err := cluster.Poll(ctx, b.phaseLimit(), func() error {
-		if n := b.watch.taintsOf(0); n > 0 {
-			return fmt.Errorf("the first node has %d taints", n)
+		if _, wrong := b.watch.seen(); wrong == 0 {
+			return errors.New("the first node still has its taints")
 		}
 		return nil
 	})

@@ -116,29 +116,22 @@ func (m *measurement) summary() string {
 	return s.String()
 }
 
-const (
-	// maxStart is the time from the start until the first patch is seen.
-	maxStart = 10 * time.Second
-	// The operator writes a rule's status at most once in two seconds, and two statuses a second in all, after a burst of
-	// 20. The times are those at which the API server received the writes: the margin is for the way there, which is
-	// long where the machine is busy.
-	statusInterval, statusMargin = 2 * time.Second, time.Second
-	statusRate, statusBurst      = 2, 20
-)
+// maxStart is the time from the start until the first patch is seen.
+const maxStart = 10 * time.Second
 
 // check returns what the operator did wrong in a phase. A time is worth nothing if nodes are not as they should be, or
 // if more was written than is needed.
-func (o *options) check(phase int, m *measurement) error {
+func (b *bench) check(phase int, m *measurement) error {
 	var all []error
 	complain := func(wrong bool, format string, args ...any) {
 		if wrong {
 			all = append(all, fmt.Errorf(format, args...))
 		}
 	}
-	held, most := o.nodes, o.nodes // nodes that each rule holds, and how often taints may change
+	held, most := b.Nodes, b.Nodes // nodes that each rule holds, and how often taints may change
 	switch phase {
 	case applied: // rules come one by one: a node may meet each on its own
-		most *= o.rules
+		most *= b.Rules
 	case turnedTrue:
 		held = 0
 	case beating:
@@ -150,46 +143,15 @@ func (o *options) check(phase int, m *measurement) error {
 	patches := count(kindPatch) + count(kindRefused)
 	complain(m.wrongNodes > 0, "%d nodes do not have the right taints", m.wrongNodes)
 	complain(m.changes > most, "taints changed %d times, at most %d would do", m.changes, most)
-	complain(patches < min(o.nodes, most) || patches > most, "%d patches of %d nodes", patches, o.nodes)
+	complain(patches < min(b.Nodes, most) || patches > most, "%d patches of %d nodes", patches, b.Nodes)
 	// Beside those about nodes there is at most one event about a rule for each write of its status.
 	complain(count(kindEvent) > count(kindPatch)+count(kindStatus), "%d events for %d patches", count(kindEvent), patches)
 	complain(phase == beating && m.requests.all() > 0, "requests for heartbeats: %s", m.summary())
 	complain(m.idleWrites > 0, "%d writes after a restart with nothing to do", m.idleWrites)
 	complain(phase == restarted && m.wall > maxStart, "the first patch %s after the start", m.wall)
-	pace := paceComplaint(m.requests.statusTimes)
-	complain(pace != "", "%s", pace)
-	want := v1alpha1.NodeCounts{Matched: int32(o.nodes), Ready: int32(o.nodes - held), Held: int32(held)}
+	want := v1alpha1.NodeCounts{Matched: int32(b.Nodes), Ready: int32(b.Nodes - held), Held: int32(held)}
 	for rule, got := range m.rules {
 		complain(got != want, "the status of rule %s has %+v, not %+v", rule, got, want)
 	}
 	return errors.Join(all...)
-}
-
-// paceComplaint says whether status writes came faster than they may.
-func paceComplaint(byRule map[string][]time.Time) string {
-	var all []time.Time
-	for _, name := range slices.Sorted(maps.Keys(byRule)) {
-		if tooFast(byRule[name], statusInterval, statusMargin) {
-			return fmt.Sprintf("more than one write in %s of rule %s", statusInterval, name)
-		}
-		all = append(all, byRule[name]...)
-	}
-	const interval = time.Second / statusRate
-	if tooFast(all, interval, statusMargin+(statusBurst-1)*interval) {
-		return fmt.Sprintf("more than %d writes a second", statusRate)
-	}
-	return ""
-}
-
-// tooFast reports whether any of the times is earlier than an interval after the one before, by more than a tolerance.
-// Times that are later make no room for others (the generic cell rate algorithm, ITU-T I.371).
-func tooFast(times []time.Time, interval, tolerance time.Duration) bool {
-	var due time.Time
-	for _, t := range slices.SortedFunc(slices.Values(times), time.Time.Compare) {
-		if t.Before(due.Add(-tolerance)) {
-			return true
-		}
-		due = latest([]time.Time{t, due}).Add(interval)
-	}
-	return false
 }

@@ -22,7 +22,7 @@ func requested(kind string, n int) requests {
 
 func TestCheck(t *testing.T) {
 	const nodes = 100
-	o := &options{nodes: nodes, rules: 2}
+	b := &bench{Run: &measure.Run{Nodes: nodes, Rules: 2}}
 	for name, test := range map[string]struct {
 		phase  int
 		change func(*measurement)
@@ -72,46 +72,11 @@ func TestCheck(t *testing.T) {
 				test.change(m)
 			}
 			got := ""
-			if err := o.check(test.phase, m); err != nil {
+			if err := b.check(test.phase, m); err != nil {
 				got = err.Error()
 			}
 			if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestPaceComplaint(t *testing.T) {
-	start := time.Now()
-	at := func(seconds ...float64) (out []time.Time) {
-		for _, s := range seconds {
-			out = append(out, start.Add(time.Duration(s*float64(time.Second))))
-		}
-		return out
-	}
-	many := map[string][]time.Time{}
-	for i := range 60 {
-		many[ruleName(i)] = at(float64(i) / 100)
-	}
-	for name, test := range map[string]struct {
-		times map[string][]time.Time
-		fine  bool
-	}{
-		"none":                    {nil, true},
-		"every two seconds":       {map[string][]time.Time{"r": at(0, 2, 4, 6)}, true},
-		"one was long on its way": {map[string][]time.Time{"r": at(0.9, 2, 4, 6)}, true},
-		"every one and a half":    {map[string][]time.Time{"r": at(0, 1.5, 3, 4.5)}, false},
-		"two at once":             {map[string][]time.Time{"r": at(0, 0.2)}, false},
-		"not in order":            {map[string][]time.Time{"r": at(4, 0, 2)}, true},
-		"two rules, each its own": {map[string][]time.Time{"r": at(0, 2), "s": at(0.1, 2.1)}, true},
-		"sixty rules in a half":   {many, false},
-		"a burst": {map[string][]time.Time{"a": at(0), "b": at(0), "c": at(0), "d": at(0.1), "e": at(0.1)},
-			true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := paceComplaint(test.times); (got == "") != test.fine {
-				t.Errorf("got %q", got)
 			}
 		})
 	}

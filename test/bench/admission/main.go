@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -22,7 +23,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -31,11 +31,10 @@ const (
 	requests, clients = 40, 4
 )
 
-func main() { command.Main(start) }
+func main() { measure.Main(start) }
 
 func start(ctx context.Context) error {
-	rounds := flag.Int("rounds", 100, "`number` of rounds, of which the medians are told")
-	file := flag.String("json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
+	run := measure.NewRun(ctx, measure.Admission, 100)
 	rules := []int{1, 20, 50, 200}
 	flag.Func("rules", "`numbers` of rules, by default 1,20,50,200", func(text string) error {
 		rules = nil
@@ -48,24 +47,22 @@ func start(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err := command.ParseFlags(); err != nil {
+	if err := measure.ParseFlags(); err != nil {
 		return err
 	}
 	// The heap profile of an API server without samples is short, and cheap to make.
 	if err := os.Setenv("GODEBUG", "memprofilerate=0"); err != nil {
 		return err
 	}
-	run, all := measure.NewRun(ctx, measure.Admission), results{}
-	run.Rounds = *rounds
+	all := results{}
 	for _, part := range []part{{nodeSetups(rules), nodeKinds}, {podSetups, podKinds}} {
-		if err := part.measure(ctx, *rounds, all); err != nil {
+		if err := part.measure(ctx, run.Rounds, all); err != nil {
 			return err
 		}
 		part.report(run, all)
 	}
 	run.Targets = targets(all)
-	fmt.Print("\n" + run.Table())
-	return run.Write(*file)
+	return run.Finish()
 }
 
 // part are kinds of requests, and the setups in which they are measured.
@@ -90,7 +87,7 @@ type key struct {
 
 // measure starts a control plane for each setup, and measures each kind of request in all of them.
 func (p *part) measure(ctx context.Context, rounds int, all results) (err error) {
-	fmt.Fprintf(os.Stderr, "starting %d control planes\n", len(p.setups))
+	log.Printf("starting %d control planes", len(p.setups))
 	scenes := make([]*scene, len(p.setups))
 	defer func() {
 		for _, s := range scenes {
@@ -113,7 +110,7 @@ func (p *part) measure(ctx context.Context, rounds int, all results) (err error)
 		return err
 	}
 	for _, k := range p.kinds {
-		fmt.Fprintf(os.Stderr, "%s: %d rounds\n", k.name, rounds)
+		log.Printf("%s: %d rounds", k.name, rounds)
 		for _, now := range p.setups {
 			all[key{now, k.name}] = &series{}
 		}
@@ -200,10 +197,8 @@ func targets(all results) []measure.Target {
 		if is == nil || floor == nil {
 			continue
 		}
-		ratio := measure.RatioOf(is.cpu, floor.cpu)
-		reached, undecided := ratio.Compare(t.most)
-		out = append(out, measure.Target{Title: fmt.Sprintf("%s, at most %g x", t.title, t.most), Detail: ratio.String(),
-			Reached: reached, Undecided: undecided})
+		out = append(out, measure.RatioTarget(fmt.Sprintf("%s, at most %g x", t.title, t.most),
+			measure.RatioOf(is.cpu, floor.cpu), t.most))
 	}
 	return out
 }

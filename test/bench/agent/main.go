@@ -11,49 +11,35 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
+	"log"
 	"os"
 	"slices"
 	"time"
 
-	"github.com/nodegate/nodegate/test/bench/command"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-func main() { command.Main(start) }
+func main() { measure.Main(start) }
 
-func start(ctx context.Context) error {
+func start(ctx context.Context) (err error) {
 	if len(os.Args) == 3 && os.Args[1] == constantName {
 		return serveConstant(ctx)
 	}
-	rounds := flag.Int("rounds", 6, "`number` of rounds, of which the medians are told")
-	file := flag.String("json", "", "`file` for the numbers of the table, as JSON, for docs/bench")
-	if err := command.ParseFlags(); err != nil {
+	run := measure.NewRun(ctx, measure.Agent, 6)
+	if err := measure.ParseFlags(); err != nil {
 		return err
 	}
-	return run(ctx, *rounds, *file)
-}
-
-// contestants by their names in the table, the floor last.
-const (
-	agentName    = "agent"
-	constantName = "constant"
-)
-
-func run(ctx context.Context, rounds int, file string) (err error) {
-	result := measure.NewRun(ctx, measure.Agent)
-	result.Rounds = rounds
-	s, err := setUp(ctx)
-	if err != nil {
-		return err
-	}
+	s := &scene{contestants: map[string]*contestant{}}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.setUp(ctx); err != nil {
+		return err
+	}
 	all := map[string]*series{agentName: {}, constantName: {}}
 	order := []string{agentName, constantName}
-	for round := range rounds {
+	for round := range run.Rounds {
 		for _, name := range order {
-			fmt.Fprintf(os.Stderr, "round %d of %d: %s\n", round+1, rounds, name)
+			log.Printf("round %d of %d: %s", round+1, run.Rounds, name)
 			if err := all[name].measure(ctx, s.contestants[name]); err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
@@ -64,12 +50,13 @@ func run(ctx context.Context, rounds int, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	report(result, all[agentName], all[constantName], peak)
-	fmt.Print("\n" + result.Table())
-	return errors.Join(result.Write(file), result.Missed())
+	report(run, all[agentName], all[constantName], peak)
+	return run.Finish()
 }
 
 const (
+	// contestants by their names in the table
+	agentName, constantName = "agent", "constant"
 	// rate is the number of requests a second at which latency is measured, and duration is for how long each contestant
 	// is measured, in each round and way.
 	rate, duration = 1000, 5 * time.Second
@@ -113,7 +100,6 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 
 // report fills in the rows and the targets of a run.
 func report(run *measure.Run, agent, constant *series, peak uint64) {
-	latency := measure.RatioOf(agent.median, constant.median)
 	for _, row := range []struct {
 		title           string
 		agent, constant []float64
@@ -131,10 +117,9 @@ func report(run *measure.Run, agent, constant *series, peak uint64) {
 	run.Rows = append(run.Rows, []string{"peak memory, MiB", memory, "", ""})
 	limit := microseconds(maxP99)
 	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
-	reached, undecided := latency.Compare(maxRatio)
 	run.Targets = []measure.Target{
-		{Title: fmt.Sprintf("latency at most %g x the constant", maxRatio), Detail: latency.String(), Reached: reached,
-			Undecided: undecided},
+		measure.RatioTarget(fmt.Sprintf("latency at most %g x the constant", maxRatio),
+			measure.RatioOf(agent.median, constant.median), maxRatio),
 		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
 			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
 		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,

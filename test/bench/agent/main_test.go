@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 		t.Helper()
 		run := &measure.Run{Evidence: measure.Agent}
 		report(run, agent, constant, peak)
-		if err := run.Missed(); (err != nil) != fails {
+		if err := run.Finish(); (err != nil) != fails {
 			t.Errorf("error: %v", err)
 		}
 		for _, line := range lines {

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -32,34 +31,24 @@ type contestant struct {
 // scene is all that runs: a control plane with a node, the agent of that node, and the constant.
 type scene struct {
 	cluster     *cluster.Cluster
-	dir         string
 	contestants map[string]*contestant
 }
 
-func setUp(ctx context.Context) (_ *scene, err error) {
-	s := &scene{contestants: map[string]*contestant{}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.close())
-		}
-	}()
-	if s.dir, err = os.MkdirTemp("", "nodegate-bench-agent-"); err != nil {
-		return nil, err
-	}
-	s.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr})
-	if err != nil {
-		return nil, err
+// setUp starts what close ends, also after an error.
+func (s *scene) setUp(ctx context.Context) (err error) {
+	if s.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr}); err != nil {
+		return err
 	}
 	if err := s.cluster.AddNodes(ctx, "node", 1, cluster.NodeOptions{Unmanaged: true}); err != nil {
-		return nil, err
+		return err
 	}
-	agent, err := cluster.BinaryIn(ctx, s.dir, "agent")
+	agent, err := s.cluster.Binary(ctx, "agent")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rules, err := writeRules(s.dir)
+	rules, err := writeRules(s.cluster.Dir())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.start(ctx, agentName, agent, func(port string) []string {
 		return []string{
@@ -67,13 +56,13 @@ func setUp(ctx context.Context) (_ *scene, err error) {
 			"--listen-address=127.0.0.1", "--listen-port=" + port, "--metrics-bind-address=127.0.0.1:0", "--log-level=error",
 		}
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s, s.start(ctx, constantName, self, func(port string) []string { return []string{"constant", port} })
+	return s.start(ctx, constantName, self, func(port string) []string { return []string{"constant", port} })
 }
 
 // writeRules writes a configuration with a rule for the node: its health is the condition Ready, judged three times
@@ -145,9 +134,8 @@ func serveConstant(ctx context.Context) error {
 }
 
 func (s *scene) close() error {
-	var err error
-	if s.cluster != nil {
-		err = s.cluster.Stop()
+	if s.cluster == nil {
+		return nil
 	}
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return s.cluster.Stop()
 }

@@ -43,14 +43,6 @@ func cpuOfAll() (time.Duration, error) {
 	return seconds(t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ), err
 }
 
-// ResetPeak makes Peak measure from now on.
-func ResetPeak(pid int) error {
-	if errProc != nil {
-		return nil
-	}
-	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
-}
-
 // Peak returns the most resident memory of a process, in bytes.
 func Peak(pid int) (uint64, error) {
 	if errProc != nil {
@@ -64,8 +56,8 @@ func Peak(pid int) (uint64, error) {
 	return status.VmHWM, err
 }
 
-// Stolen returns the CPU time that the host has given to other machines.
-func Stolen() time.Duration {
+// stolen returns the CPU time that the host has given to other machines.
+func stolen() time.Duration {
 	stat, _ := proc.Stat()
 	return seconds(stat.CPUTotal.Steal)
 }
@@ -79,10 +71,14 @@ type Meter struct {
 // Usage is the CPU time of the contestant, the control plane, the bench, and everything else on the machine.
 type Usage struct{ Contestant, ControlPlane, Bench, Others time.Duration }
 
-// NewMeter returns a Meter that measures from now on.
-func NewMeter(contestant int, controlPlane ...int) (*Meter, error) {
-	m := &Meter{pids: append([]int{contestant, os.Getpid()}, controlPlane...)}
-	var err error
+// NewMeter returns a Meter that measures from now on, as Peak does of the contestant.
+func NewMeter(contestant int, controlPlane ...int) (m *Meter, err error) {
+	m = &Meter{pids: append([]int{contestant, os.Getpid()}, controlPlane...)}
+	if errProc == nil {
+		if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", contestant), []byte("5"), 0); err != nil {
+			return nil, err
+		}
+	}
 	m.before, err = m.read()
 	return m, err
 }

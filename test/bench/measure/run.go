@@ -7,14 +7,32 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
+
+// Main runs a bench until it ends or is interrupted, and exits.
+func Main(bench func(context.Context) error) {
+	log.SetLogger(klog.Background())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := bench(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
 
 // Run is one run of a bench, as it is kept in docs/bench. The page's tables are made from these files.
 type Run struct {
@@ -32,6 +50,7 @@ type Run struct {
 	Rows     [][]string `json:",omitempty"`
 	Targets  []Target   `json:",omitempty"`
 
+	file   string
 	stolen time.Duration // before
 }
 
@@ -89,23 +108,52 @@ type Ratios struct{ Wall, P99, CPU, ControlPlane Ratio }
 // Guarded are bounds of ratios, or zero if there are none.
 type Guarded struct{ Wall, P99 float64 }
 
-// NewRun returns a run that begins now. Call it before anything is built: the checkout may move on while a bench runs.
-func NewRun(ctx context.Context, evidence string) *Run {
-	return &Run{Commit: commit(ctx), Evidence: evidence, stolen: Stolen(), Machine: fmt.Sprintf("%s/%s, %d CPUs, %s",
+// NewRun returns a run that begins now, with the flags that all benches have. Call it before anything is built: the
+// checkout may move on while a bench runs.
+func NewRun(ctx context.Context, evidence string, rounds int) *Run {
+	r := &Run{Commit: commit(ctx), Evidence: evidence, stolen: stolen(), Machine: fmt.Sprintf("%s/%s, %d CPUs, %s",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}
+	flag.IntVar(&r.Rounds, "rounds", rounds, "`number` of rounds; the tables have their medians")
+	flag.StringVar(&r.file, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
+	return r
 }
 
-// Write writes the run to a file for docs/bench, if the file has a name.
-func (r *Run) Write(file string) error {
-	r.Stolen = (Stolen() - r.stolen).Seconds()
-	if file == "" {
+// ParseFlags parses the flags of a bench, which takes no other arguments. All numbers must be at least 1.
+func ParseFlags() (err error) {
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", flag.Arg(0))
+	}
+	flag.VisitAll(func(f *flag.Flag) {
+		if g, ok := f.Value.(flag.Getter); ok {
+			if n, ok := g.Get().(int); ok && n < 1 {
+				err = fmt.Errorf("--%s: must be at least 1, not %d", f.Name, n)
+			}
+		}
+	})
+	return err
+}
+
+// Finish prints and writes the run. It returns an error if a target that is counted is missed.
+func (r *Run) Finish() error {
+	if err := r.Write(); err != nil {
+		return err
+	}
+	fmt.Print("\n" + r.Table())
+	return r.missed()
+}
+
+// Write writes the run to the file that the flag --json names, if it is set.
+func (r *Run) Write() error {
+	r.Stolen = (stolen() - r.stolen).Seconds()
+	if r.file == "" {
 		return nil
 	}
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(raw, '\n'), 0o600)
+	return os.WriteFile(r.file, append(raw, '\n'), 0o600)
 }
 
 // Read reads runs, and sorts them by their sizes.
@@ -170,14 +218,20 @@ func (r *Run) Guard(earlier []*Run) {
 	}
 }
 
-// Missed returns an error if a target that is counted is missed.
-func (r *Run) Missed() error {
+// missed returns an error if a target that is counted is missed.
+func (r *Run) missed() error {
 	for i := range r.Targets {
 		if t := &r.Targets[i]; t.Counted && !t.Reached {
 			return fmt.Errorf("%s: %s", t.Title, t.word())
 		}
 	}
 	return nil
+}
+
+// RatioTarget returns the target that a ratio is at most as great as it may be.
+func RatioTarget(title string, ratio Ratio, most float64) Target {
+	reached, undecided := ratio.Compare(most)
+	return Target{Title: title, Detail: ratio.String(), Reached: reached, Undecided: undecided}
 }
 
 // word says whether the target is reached.
@@ -193,9 +247,9 @@ func (t *Target) word() string {
 
 // MemoryTarget returns the MiB of memory that the operator may take at most, or 0 for a size without a target. With
 // one, the operator runs with the GOMEMLIMIT that it sets itself in a container of that size.
-func MemoryTarget(nodes, rules int) uint64 {
+func (r *Run) MemoryTarget() uint64 {
 	targets := map[[2]int]uint64{{1000, 20}: 150, {5000, 50}: 300, {15000, 50}: 500, {100000, 10}: 2560}
-	return targets[[2]int{nodes, rules}]
+	return targets[[2]int{r.Nodes, r.Rules}]
 }
 
 // most is what the operator may take, as multiples of what the equal floor takes.

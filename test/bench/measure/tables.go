@@ -41,7 +41,7 @@ func sizes(runs []*Run) string {
 
 // memory is the operator's most memory, and the target, if the size has one.
 func (r *Run) memory() string {
-	used, target := r.greatest(operator), MemoryTarget(r.Nodes, r.Rules)
+	used, target := r.greatest(operator), r.MemoryTarget()
 	switch {
 	case target == 0:
 		return fmt.Sprintf("%.0f MiB", used)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -25,12 +26,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -77,6 +81,7 @@ type kind struct {
 
 // New returns a server with a CRD.
 func New(crd *apiextensionsv1.CustomResourceDefinition) *Server {
+	utilruntime.Must(v1alpha1.AddToScheme(clientscheme.Scheme))
 	groups := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
 	s := &Server{version: 1, kinds: map[string]*kind{}, discovery: map[string]runtime.Object{"/apis": groups,
 		"/api": &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}}}
@@ -138,10 +143,6 @@ func (s *Server) put(k *kind, obj Object) {
 	}
 	obj.GetObjectKind().SetGroupVersionKind(k.group.WithKind(k.name))
 	k.objects[key] = obj
-	s.tell(k, event, obj)
-}
-
-func (s *Server) tell(k *kind, event string, obj Object) {
 	k.changed = s.version
 	for w := range k.watchers {
 		w.add(change{event, obj})
@@ -191,77 +192,59 @@ func (s *Server) Relist() {
 	}
 }
 
+var requestInfos = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"),
+	GrouplessAPIPrefixes: sets.NewString("api")}
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := strings.TrimSuffix(r.URL.Path, "/")
-	if obj := s.discovery[path]; obj != nil {
+	if obj := s.discovery[strings.TrimSuffix(r.URL.Path, "/")]; obj != nil {
 		reply(w, r, http.StatusOK, obj)
 		return
 	}
-	if path == "/version" {
+	info, err := requestInfos.NewRequestInfo(r)
+	k := s.kinds[info.Resource]
+	switch {
+	case r.URL.Path == "/version":
 		_ = json.NewEncoder(w).Encode(version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.0"})
-		return
-	}
-	parts := strings.Split(strings.Replace(path, "/api/", "/apis//", 1), "/") // as the other groups
-	if len(parts) <= 4 {
-		fail(w, r, http.StatusNotFound, "not served")
-		return
-	}
-	parts = parts[4:]
-	namespace := ""
-	if parts[0] == "namespaces" && len(parts) > 2 {
-		namespace, parts = parts[1], parts[2:]
-	}
-	k := s.kinds[parts[0]]
-	if k == nil {
-		fail(w, r, http.StatusNotFound, "no such resource")
-		return
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	if len(parts) == 1 && r.Method == http.MethodGet {
-		if r.URL.Query().Get("watch") != "" {
-			s.watch(w, r, k)
+	case err != nil || k == nil:
+		fail(w, r, apierrors.NewNotFound(schema.GroupResource{Resource: info.Resource}, r.URL.Path))
+	case info.Verb == "list":
+		s.list(w, r, k, info.Name)
+	case info.Verb == "watch":
+		s.watch(w, r, k)
+	default:
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
 			return
 		}
-		s.list(w, r, k)
-		return
+		obj, err := s.do(k, info, body)
+		if err != nil {
+			fail(w, r, err)
+			return
+		}
+		reply(w, r, http.StatusOK, obj)
 	}
-	name, sub := "", ""
-	if len(parts) > 1 {
-		name = parts[1]
-	}
-	if len(parts) > 2 {
-		sub = parts[2]
-	}
-	obj, code, err := s.do(k, r.Method, namespace, name, sub, body)
-	if err != nil {
-		fail(w, r, code, err.Error())
-		return
-	}
-	reply(w, r, http.StatusOK, obj)
 }
 
 // do carries out a request about one object.
-func (s *Server) do(k *kind, method, namespace, name, sub string, body []byte) (Object, int, error) {
+func (s *Server) do(k *kind, r *request.RequestInfo, body []byte) (Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if method == http.MethodPost && k.name == "Event" {
+	resource := schema.GroupResource{Group: k.group.Group, Resource: r.Resource}
+	if r.Verb == "create" && k.name == "Event" {
 		s.counts.Events++
 		e := &eventsv1.Event{TypeMeta: metav1.TypeMeta{APIVersion: k.group.String(), Kind: k.name}}
-		e.Name, e.Namespace = "event", namespace
-		return e, 0, nil
+		e.Name, e.Namespace = "event", r.Namespace
+		return e, nil
 	}
-	before := k.objects[namespace+"/"+name]
-	if before == nil && method != http.MethodPost {
-		return nil, http.StatusNotFound, errors.New("not found")
+	before := k.objects[r.Namespace+"/"+r.Name]
+	if before == nil && r.Verb != "create" {
+		return nil, apierrors.NewNotFound(resource, r.Name)
 	}
-	switch method {
-	case http.MethodGet:
-		return before, 0, nil
-	case http.MethodPatch:
+	switch r.Verb {
+	case "get":
+		return before, nil
+	case "patch":
 		if node, ok := before.(*corev1.Node); ok {
 			return s.patchNode(k, node, body)
 		}
@@ -270,27 +253,27 @@ func (s *Server) do(k *kind, method, namespace, name, sub string, body []byte) (
 			body, err = jsonpatch.MergePatch(raw, body)
 		}
 		if err != nil {
-			return nil, http.StatusBadRequest, err
+			return nil, err
 		}
 	}
-	obj, err := decode(k, body)
-	if err != nil {
-		return nil, http.StatusBadRequest, err
+	decoded, err := runtime.Decode(clientscheme.Codecs.UniversalDeserializer(), body)
+	obj, ok := decoded.(Object)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("reading a %T: %w", decoded, err)
 	}
-	obj.SetNamespace(namespace)
-	if v := obj.GetResourceVersion(); before != nil && v != "" && method == http.MethodPut &&
-		v != before.GetResourceVersion() {
-		return nil, http.StatusConflict, errors.New("the object has been modified")
+	obj.SetNamespace(r.Namespace)
+	if v := obj.GetResourceVersion(); r.Verb == "update" && v != "" && v != before.GetResourceVersion() {
+		return nil, apierrors.NewConflict(resource, r.Name, errors.New("the object has been modified"))
 	}
 	if rule, ok := before.(*v1alpha1.NodeReadinessRule); ok {
-		obj = s.changedRule(rule, obj, sub)
+		obj = s.changedRule(rule, obj, r.Subresource)
 	}
 	if before != nil {
 		obj.SetUID(before.GetUID())
 		obj.SetCreationTimestamp(before.GetCreationTimestamp())
 	}
 	s.put(k, obj)
-	return obj, 0, nil
+	return obj, nil
 }
 
 func (s *Server) changedRule(before *v1alpha1.NodeReadinessRule, obj Object, sub string) Object {
@@ -308,66 +291,36 @@ func (s *Server) changedRule(before *v1alpha1.NodeReadinessRule, obj Object, sub
 	return rule
 }
 
-func decode(k *kind, body []byte) (Object, error) {
-	if k.group == v1alpha1.GroupVersion() {
-		rule := &v1alpha1.NodeReadinessRule{}
-		return rule, json.Unmarshal(body, rule)
+// serializer returns that for a client: protobuf if it takes that and the kind has it, or JSON.
+func serializer(r *http.Request, obj any) runtime.SerializerInfo {
+	media := runtime.ContentTypeJSON
+	if _, has := obj.(interface{ Marshal() ([]byte, error) }); has &&
+		strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf) {
+		media = runtime.ContentTypeProtobuf
 	}
-	obj, _, err := clientscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
-	if out, ok := obj.(Object); ok {
-		return out, nil
-	}
-	return nil, fmt.Errorf("reading the body: %w", err)
-}
-
-var binary = protobuf.NewSerializer(clientscheme.Scheme, clientscheme.Scheme)
-
-// inProtobuf reports whether a client takes protobuf, and the kind has it.
-func inProtobuf(r *http.Request, obj any) bool {
-	_, has := obj.(interface{ Marshal() ([]byte, error) })
-	return has && strings.Contains(r.Header.Get("Accept"), runtime.ContentTypeProtobuf)
-}
-
-func encode(r *http.Request, obj runtime.Object) ([]byte, error) {
-	if inProtobuf(r, obj) {
-		return runtime.Encode(binary, obj)
-	}
-	return json.Marshal(obj)
+	info, _ := runtime.SerializerInfoForMediaType(clientscheme.Codecs.SupportedMediaTypes(), media)
+	return info
 }
 
 func reply(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
-	raw, err := encode(r, obj)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	if inProtobuf(r, obj) {
-		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
-	}
+	info := serializer(r, obj)
+	w.Header().Set("Content-Type", info.MediaType)
 	w.WriteHeader(code)
-	_, _ = w.Write(raw)
+	_ = info.Serializer.Encode(obj, w)
 }
 
-func fail(w http.ResponseWriter, r *http.Request, code int, message string) {
-	reasons := map[int]metav1.StatusReason{http.StatusNotFound: metav1.StatusReasonNotFound,
-		http.StatusConflict: metav1.StatusReasonConflict, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
-		http.StatusGone: metav1.StatusReasonExpired}
-	reply(w, r, code, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
-		Status: metav1.StatusFailure, Code: int32(code), Reason: reasons[code],
-		Message: message})
+// fail answers with an error of the API, or with a bad request.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	status := apierrors.NewBadRequest(err.Error())
+	_ = errors.As(err, &status)
+	status.ErrStatus.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	reply(w, r, int(status.ErrStatus.Code), &status.ErrStatus)
 }
 
 // sorted returns the objects of a kind by name. The caller holds s.mu.
-func (k *kind) sorted() []Object {
-	keys := make([]string, 0, len(k.objects))
-	for key := range k.objects {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	out := make([]Object, len(keys))
-	for i, key := range keys {
-		out[i] = k.objects[key]
+func (k *kind) sorted() (out []Object) {
+	for _, key := range slices.Sorted(maps.Keys(k.objects)) {
+		out = append(out, k.objects[key])
 	}
 	return out
 }

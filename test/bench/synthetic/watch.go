@@ -4,21 +4,21 @@
 package synthetic
 
 import (
+	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
 	"k8s.io/apimachinery/pkg/types"
-	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 type change struct {
@@ -31,8 +31,7 @@ type watcher struct {
 	mu      sync.Mutex
 	changes []change
 	more    chan struct{}
-	ended   chan struct{}
-	once    sync.Once
+	stop    context.CancelFunc
 }
 
 func (w *watcher) add(c change) {
@@ -53,15 +52,13 @@ func (w *watcher) take() []change {
 	return out
 }
 
-func (w *watcher) stop() { w.once.Do(func() { close(w.ended) }) }
-
-// list answers with all objects of a kind, with the one that a field selector names, or with the first ones of a limit.
-// It has no second page.
-func (s *Server) list(w http.ResponseWriter, r *http.Request, k *kind) {
+// list answers with all objects of a kind, with the one of a name, or with the first ones of a limit. It has no second
+// page.
+func (s *Server) list(w http.ResponseWriter, r *http.Request, k *kind, name string) {
 	s.mu.Lock()
 	objects, version := k.sorted(), strconv.FormatUint(s.version, 10)
 	s.mu.Unlock()
-	if name, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name="); ok {
+	if name != "" {
 		objects = slices.DeleteFunc(objects, func(obj Object) bool { return obj.GetName() != name })
 	}
 	meta := metav1.ListMeta{ResourceVersion: version}
@@ -80,25 +77,25 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, k *kind) {
 		return
 	}
 	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	if err := json.NewEncoder(w).Encode(struct {
+	_ = json.NewEncoder(w).Encode(struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
 		Items           []Object `json:"items"`
-	}{kind, meta, objects}); err != nil {
-		return
-	}
+	}{kind, meta, objects})
 }
 
 // watch sends changes of a kind, after all objects if the client asks for that.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, k *kind) {
 	query := r.URL.Query()
 	initial := query.Get("sendInitialEvents") == "true"
-	one := &watcher{more: make(chan struct{}, 1), ended: make(chan struct{})}
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	one := &watcher{more: make(chan struct{}, 1), stop: stop}
 	s.mu.Lock()
 	from, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
 	if !initial && (err != nil || from < k.changed) {
 		s.mu.Unlock()
-		fail(w, r, http.StatusGone, "too old resource version")
+		fail(w, r, apierrors.NewResourceExpired("too old resource version"))
 		return
 	}
 	if initial {
@@ -116,19 +113,17 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k *kind) {
 		delete(k.watchers, one)
 		s.mu.Unlock()
 	}()
-	send := jsonFrames(w)
-	w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-	if inProtobuf(r, k.bookmark()) {
-		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf+";stream=watch")
-		send = binaryFrames(w)
-	}
+	info := serializer(r, k.bookmark())
+	w.Header().Set("Content-Type", info.MediaType+";stream=watch")
+	stream := info.StreamSerializer
+	frames := streaming.NewEncoder(stream.Framer.NewFrameWriter(w), stream.Serializer)
 	flush := http.NewResponseController(w).Flush
 	_ = flush()
 	for {
 		for _, c := range one.take() {
-			raw, err := encode(r, c.obj)
+			raw, err := runtime.Encode(info.Serializer, c.obj)
 			if err == nil {
-				err = send(c.event, raw)
+				err = frames.Encode(&metav1.WatchEvent{Type: c.event, Object: runtime.RawExtension{Raw: raw}})
 			}
 			if err != nil {
 				return
@@ -136,9 +131,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, k *kind) {
 		}
 		_ = flush()
 		select {
-		case <-r.Context().Done():
-			return
-		case <-one.ended:
+		case <-ctx.Done():
 			return
 		case <-one.more:
 		}
@@ -156,20 +149,6 @@ func (k *kind) bookmark() Object {
 	return out
 }
 
-func jsonFrames(w io.Writer) func(string, []byte) error {
-	return func(event string, raw []byte) error {
-		return json.NewEncoder(w).Encode(metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}})
-	}
-}
-
-func binaryFrames(w io.Writer) func(string, []byte) error {
-	out := protobuf.LengthDelimitedFramer.NewFrameWriter(w)
-	frames := protobuf.NewRawSerializer(clientscheme.Scheme, clientscheme.Scheme)
-	return func(event string, raw []byte) error {
-		return frames.Encode(&metav1.WatchEvent{Type: event, Object: runtime.RawExtension{Raw: raw}}, out)
-	}
-}
-
 // patched is what a JSON Patch may change of a node, and the UID, which it may test.
 type patched struct {
 	Metadata struct {
@@ -182,24 +161,25 @@ type patched struct {
 }
 
 // patchNode carries out a JSON Patch of what the operator and the floor write. The caller holds s.mu.
-func (s *Server) patchNode(k *kind, before *corev1.Node, body []byte) (Object, int, error) {
+func (s *Server) patchNode(k *kind, before *corev1.Node, body []byte) (Object, error) {
 	var part patched
 	part.Metadata.UID, part.Metadata.Annotations, part.Spec.Taints = before.UID, before.Annotations, before.Spec.Taints
 	raw, err := json.Marshal(part)
 	if err != nil {
-		return nil, http.StatusInternalServerError, err
+		return nil, err
 	}
 	operations, err := jsonpatch.DecodePatch(body)
 	if err != nil {
-		return nil, http.StatusBadRequest, err
+		return nil, err
 	}
 	if raw, err = operations.Apply(raw); err != nil {
 		s.counts.Refused++
-		return nil, http.StatusUnprocessableEntity, err
+		return nil, apierrors.NewInvalid(k.group.WithKind(k.name).GroupKind(), before.Name,
+			field.ErrorList{field.InternalError(nil, err)})
 	}
 	part = patched{}
 	if err := json.Unmarshal(raw, &part); err != nil {
-		return nil, http.StatusUnprocessableEntity, err
+		return nil, err
 	}
 	node := *before
 	node.Annotations, node.Spec.Taints = part.Metadata.Annotations, part.Spec.Taints
@@ -208,5 +188,5 @@ func (s *Server) patchNode(k *kind, before *corev1.Node, body []byte) (Object, i
 	if s.Patched != nil {
 		s.Patched(&node)
 	}
-	return &node, 0, nil
+	return &node, nil
 }
