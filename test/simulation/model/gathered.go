@@ -254,6 +254,9 @@ func (m *Model) daemonSets(n *node, r *rule, q *daemonSetsRequirement, v *View) 
 func (m *Model) belongs(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
 	own := r.Spec.Taint
 	for other := range v.rules() {
+		if other.Spec.DryRun && v.frozenByOthers(other) == "" {
+			continue // also if it is frozen
+		}
 		if t := other.Spec.Taint; t.Key != "" && !d.tolerates(t.Key) && (t.id() != own.id() || m.edits(other)) {
 			return unknown
 		}
