@@ -71,17 +71,19 @@ func (g *generator) deaths(nodes []int) {
 	}
 }
 
+// leads lets a replica lead, and the other one have noticed.
+func (g *generator) leads(r int) {
+	g.add(Step{Do: "handover", Replica: r}, Step{Do: "kill", Replica: 1 - r}, Step{Do: "quiet"})
+}
+
 // successor lets one replica decide about nodes that are lost, and another one lead that has not heard of them.
 func (g *generator) successor(r int) {
 	g.add(Step{Do: "settle", Replica: r}, Step{Do: "handover", Replica: 1 - r})
-	for handler := range 3 {
+	for handler := range 6 {
 		g.add(Step{Do: "notify", Replica: 1 - r, Of: "nodes", Rule: handler, N: -1})
 	}
-	for range 12 {
-		g.add(Step{Do: "work", Replica: 1 - r})
-	}
-	for range 6 {
-		g.add(Step{Do: "answer", Replica: 1 - r, Of: "answered"})
+	for range 30 {
+		g.add(Step{Do: "work", Replica: 1 - r}, Step{Do: "answer", Replica: 1 - r, Of: "answered"})
 	}
 }
 
@@ -99,7 +101,12 @@ func (g *generator) decision() {
 // outage cuts the links of most nodes at about the same time. Some come back before the others.
 func (g *generator) outage(r, hold int) {
 	nodes := g.Perm(g.nodes)[:max(1, g.nodes-g.IntN(2)*g.IntN(g.nodes))]
-	if g.IntN(5) == 0 { // no operator runs
+	leader, time := g.replica(), one(g, "live", "live", "pass")
+	succeeded := g.script.Replicas > 1 && g.IntN(2) == 0
+	if succeeded {
+		time = "pass"
+		g.leads(leader)
+	} else if g.IntN(5) == 0 { // no operator runs
 		for r := range g.script.Replicas {
 			g.add(Step{Do: "down", Replica: r})
 		}
@@ -111,16 +118,16 @@ func (g *generator) outage(r, hold int) {
 			g.add(Step{Do: "live", N: one(g, 1, 3)})
 		}
 	}
-	g.add(Step{Do: "live", N: 25}, Step{Do: "quiet"}, Step{Do: one(g, "live", "live", "pass"), N: one(g, 25, 35)})
+	g.add(Step{Do: "live", N: 25}, Step{Do: "quiet"}, Step{Do: time, N: one(g, 25, 35)})
 	for r := range g.script.Replicas {
 		g.add(Step{Do: "up", Replica: r})
 	}
-	if g.script.Replicas > 1 && g.IntN(3) == 0 {
-		g.successor(g.replica())
+	if succeeded {
+		g.successor(leader)
 	} else {
 		g.decision()
 	}
-	switch back := nodes[:g.IntN(len(nodes))]; g.IntN(6) {
+	switch back := nodes[:max(g.IntN(len(nodes)), g.IntN(len(nodes)))]; g.IntN(6) {
 	case 0:
 		g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
 			Step{Do: "rule.edit", Rule: r, Value: `{"suspend":true}`}, Step{Do: "kept.delete"},

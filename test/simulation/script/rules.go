@@ -126,8 +126,10 @@ func (g *generator) another(spec, condition map[string]any, bootstrap bool) {
 	second := map[any]string{"example.com/A": "example.com/B"}[condition["type"]]
 	spec["conditions"] = []any{condition,
 		map[string]any{"type": cmp.Or(second, "example.com/A"), "requiredStatus": "True"}}
-	if !bootstrap && g.limiter.IntN(4) == 0 {
-		spec["conditionPolicy"] = "anyOf"
+	if policy := []string{"anyOf", "allOf"}; !bootstrap {
+		if at := g.limiter.IntN(4); at < len(policy) {
+			spec["conditionPolicy"] = policy[at]
+		}
 	}
 }
 

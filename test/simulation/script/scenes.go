@@ -20,8 +20,8 @@ const (
 	requiresA    = `"conditions":[{"type":"example.com/A","requiredStatus":"True"}]`
 )
 
-// scenes lets happen, in a part of the stories, what needs several things to coincide. The story is shorter for it. It
-// draws for itself, so that the other stories stay as they were.
+// scenes lets happen what needs several things to coincide. The story is shorter for it. It draws for itself, so that
+// the rest of the story stays as it was.
 func (g *generator) scenes(seed uint64) *generator {
 	own := &generator{Rand: rand.New(rand.NewPCG(seed, 8)), nodes: g.nodes, rules: g.rules, karpenter: true,
 		script: &Script{Replicas: g.script.Replicas}}
@@ -32,6 +32,8 @@ func (g *generator) scenes(seed uint64) *generator {
 		own.coincidences()
 	case 1:
 		own.details()
+	default:
+		own.corners()
 	}
 	return own
 }

@@ -92,7 +92,7 @@ var words = map[string]string{
 	"upgrade":  "all replicas are killed and start again; an %[5]s version has written the records in the meantime",
 	"handover": "replica %[4]d becomes the leader; the old one has not noticed yet",
 	"node.create": "node n%[1]d registers in pool %[6]s with the record %[5]q; its taint: %[7]d; " +
-		"a record of r%[2]d; a taint of rules (1), or the label skip-admission (2): %[3]d",
+		"a record of r%[2]d; a taint of rules (1), the label skip-admission (2), or the taint of r%[2]d (3): %[3]d",
 	"node.adorn":    "node n%[1]d registers in pool %[6]s with %[7]d annotations",
 	"list.edit":     "the rules for admission are edited to what they were %[7]d versions ago, or with 0 to nothing",
 	"list.delete":   "the rules for admission are deleted",

@@ -71,12 +71,25 @@ func (w *World) join(s *script.Step) {
 				Effect: corev1.TaintEffectNoSchedule})
 		case 2:
 			n.Labels[skipLabel] = ""
+		case 3:
+			n.Spec.Taints = append(n.Spec.Taints, w.taintOf(s.Rule)...)
 		}
 		if s.N > 0 { // now it has the taint
 			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "example.com/foreign",
 				Effect: corev1.TaintEffectNoExecute})
 		}
 	})
+}
+
+// taintOf is the taint of a rule; none, if there is no such rule.
+func (w *World) taintOf(rule int) []corev1.Taint {
+	o := w.server.Get(api.Rules, ruleName(rule))
+	if o == nil {
+		return nil
+	}
+	taint, _ := specOf(o.Meta)["taint"].(map[string]any)
+	text := func(field string) string { value, _ := taint[field].(string); return value }
+	return []corev1.Taint{{Key: text("key"), Value: text("value"), Effect: corev1.TaintEffect(text("effect"))}}
 }
 
 func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each step

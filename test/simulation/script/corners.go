@@ -1,0 +1,113 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package script
+
+import "fmt"
+
+// corners are scenes about rules that are not in force, and about decisions that depend on a place, or on a clock that
+// is set.
+func (g *generator) corners() {
+	for range 2 {
+		one(g, g.pauses, g.pauses, g.withdrawn, g.resets, g.refuses, g.brings)(g.node())
+	}
+	g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "rule.delete", Rule: otherRule})
+}
+
+// pauses is a held node whose rule is not in force any more when it is lost, relabelled or tainted. Then it gets a pod.
+func (g *generator) pauses(n int) {
+	g.inForce(taintOfScene + `,` + poolOfScene + `,"podAdmission":"Deny","evictionGuard":{"maxHoldSeconds":600},` +
+		requiresA)
+	g.apart(n, "s")
+	g.then(g.says(n, "A", "True"), Step{Do: "pod.create", Node: n, Pod: 2, Value: "x"}, g.says(n, "A", "False"))
+	if g.IntN(2) == 0 {
+		g.then(Step{Do: "node.lost", Node: n})
+	}
+	out := Step{Do: "rule.edit", Rule: sceneRule, Value: `{"suspend":true}`}
+	if g.IntN(3) == 0 {
+		out.Value = fmt.Sprintf(`{"dryRun":true,%s}`, invalid())
+	}
+	g.then(out)
+	if g.IntN(2) == 0 {
+		g.then(Step{Do: "node.label", Node: n, Value: "c"})
+	}
+	if g.IntN(2) == 0 {
+		g.then(Step{Do: "node.taint", Node: n, Value: "example.com/t6:NoSchedule"})
+	}
+	g.then(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x"})
+	g.passes(35)
+	g.then(Step{Do: "node.back", Node: n})
+}
+
+// invalid is evidence that no rule may require, also of the rule of the scene.
+func invalid() string {
+	return fmt.Sprintf(`"requirements":[{"name":"other","ruleSatisfied":{"name":"r%d"}},{"name":"node","cel":`+
+		`{"expression":%q}}]`, sceneRule, refused[0])
+}
+
+// withdrawn is a rule in dry-run, which may be invalid. It waits for another rule, which waits for a DaemonSet that does
+// not tolerate the taint of the first one.
+func (g *generator) withdrawn(n int) {
+	g.inForce(taintOfOther + `,` + poolOfScene + `,"maxUnavailable":1,"requirements":[{"name":"daemons","daemonSets":` +
+		`{"namespaces":["apps"],"selector":{"matchLabels":{"daemon":"d2"}}}}]`)
+	g.requires(taintOfScene + `,"dryRun":true`)
+	const others = "example.com/t1,example.com/t2,example.com/t3,example.com/t4,example.com/t5,example.com/t7"
+	g.add(Step{Do: "daemon.create", Pod: 2, Of: others})
+	if g.IntN(3) > 0 {
+		g.add(Step{Do: "rule.edit", Rule: otherRule, Value: `{` + invalid() + `}`})
+	}
+	g.add(Step{Do: "quiet"})
+	g.passes(2)
+	g.apart(n, "s")
+	g.add(Step{Do: "quiet"})
+	g.then(Step{Do: "daemon.sync", Pod: 2}, ready(n, MaxPods+2, "true"), Step{Do: "rule.delete", Rule: otherRule})
+}
+
+// resets sets the clocks of all replicas back while a window may be open. Then the verdict turns, by evidence that is
+// much older.
+func (g *generator) resets(n int) {
+	g.inForce(taintOfScene + `,"stabilization":{"readySeconds":30,"unreadySeconds":30},` + requiresA)
+	g.fresh(n)
+	turns := one(g, "True", "False")
+	if turns == "False" {
+		g.then(g.says(n, "A", "True"))
+		g.passes(33)
+	} else {
+		g.then(g.says(n, "A", "False"))
+	}
+	g.each(Step{Do: "clock", N: one(g, -50, -400)})
+	g.add(Step{Do: "pass", N: 1})
+	old := g.says(n, "A", turns)
+	old.N = -3600
+	g.then(old)
+	g.passes(33)
+}
+
+// refuses are new nodes of one rack that are found unready one after the other, or become so, under a rule that
+// publishes only so many in each domain.
+func (g *generator) refuses(int) {
+	g.inForce(`"publish":{"conditionType":"example.com/S"},"limits":[{"max":4},` + one(g, `{"max":1,`+rackLimit,
+		`{"max":1,`+zoneLimit, `{"max":2,`+rackLimit) + `],` + requiresA)
+	nodes := g.Perm(g.nodes)[:min(4, g.nodes)]
+	for _, n := range nodes {
+		g.gone(n + 1)
+		g.enters(n+1, "a", "x")
+		if g.IntN(3) > 0 {
+			g.add(g.says(n+1, "A", "Unknown"))
+		}
+	}
+	g.add(Step{Do: "quiet"})
+	g.passes(12)
+	for _, n := range nodes {
+		g.then(g.says(n+1, "A", "False"))
+	}
+	g.then(g.says(nodes[0]+1, "A", "True"))
+}
+
+// brings is a node that registers with the taint of a rule, and with a record by which it is in service.
+func (g *generator) brings(n int) {
+	g.inForce(taintOfScene + `,` + poolOfScene + `,` + requiresA)
+	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 2})
+	g.gone(n)
+	g.then(Step{Do: "node.create", Node: n, Value: "s", Rule: sceneRule, Pod: one(g, 0, 3, 3, 3)}, g.says(n, "A", "True"))
+}
