@@ -136,7 +136,8 @@ func (m *Model) restPublished(n *node, v *View) {
 			if !m.rules[r.Metadata.UID].types[t] {
 				continue
 			}
-			publishes := r.Spec.Publish.ConditionType == t && r.Spec.NodeSelector.matches(n.Metadata.Labels) && !r.Spec.DryRun
+			publishes := r.Spec.Publish.ConditionType == t && r.Spec.NodeSelector.matches(n.Metadata.Labels) &&
+				!r.Spec.DryRun && r.Metadata.DeletionTimestamp == nil
 			if publishes {
 				by = append(by, r)
 			}
