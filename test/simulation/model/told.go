@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -167,18 +168,33 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *Vi
 			"no node is exempt under rule %s, and its limit is exhausted: %s", r.Metadata.Name, c.Message)
 		return
 	}
+	unknown, most := m.unknownUses(r, open, in)
 	for _, n := range open {
 		if m.node(n.Metadata.UID).full { // it may be held without a record
 			continue
 		}
 		named := false
 		for i, l := range r.Spec.limits() {
-			named = named || l.full(n, r, claimed, all, in, m.now()) && l.named(i, n, r, c.Message)
+			full := l.full(n, r, claimed, all, in, m.now()) || l.full(n, r, claimed+unknown, all, most, m.now())
+			named = named || full && l.named(i, n, r, c.Message)
 		}
 		m.check("reached", c.Status == "True" && named && (len(open) > 5 || strings.Contains(c.Message, n.Metadata.Name)),
 			"the limits of rule %s leave no room for node %s, and its condition is %s: %s", r.Metadata.Name, n.Metadata.Name,
 			c.Status, c.Message)
 	}
+}
+
+// unknownUses returns how many open nodes may use a place, since the outcome of a write is not known for a minute, and
+// the uses with theirs.
+func (m *Model) unknownUses(r *rule, open []*node, in *uses) (n int, most *uses) {
+	most = &uses{maps.Clone(in.taken), maps.Clone(in.sure), in.all}
+	for _, o := range open {
+		if m.now().Sub(m.node(o.Metadata.UID).under(r.Metadata.UID).failed) < time.Minute {
+			most.take(o.labelled(), true)
+			n++
+		}
+	}
+	return n, most
 }
 
 // unmarked reports whether the limits keep the condition that a rule publishes from being False on a held node. Then
