@@ -52,16 +52,16 @@ type Limit struct {
 // RateStatus has the times of claims that limits with withinSeconds count. A time is written before the claim, and is
 // the latest at which the claim may be made.
 type RateStatus struct {
-	// claims are the times of taints on nodes in service.
+	// claimTimes are the times of taints on nodes in service.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
-	Claims []metav1.Time `json:"claims,omitempty"`
-	// marks are the times at which the condition that the rule publishes became False.
+	ClaimTimes []metav1.Time `json:"claimTimes,omitempty"`
+	// markTimes are the times at which the condition that the rule publishes became False.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
-	Marks []metav1.Time `json:"marks,omitempty"`
+	MarkTimes []metav1.Time `json:"markTimes,omitempty"`
 }
 
 // MaxDomainsListed is how many domains a rule's status lists.

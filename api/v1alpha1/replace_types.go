@@ -83,8 +83,8 @@ type Replacement struct {
 	NodeName string `json:"nodeName"`
 	// nodeUID is the node's UID.
 	NodeUID types.UID `json:"nodeUID"`
-	// time is when the operator decided to hand it over.
-	Time metav1.Time `json:"time"`
+	// handoverTime is when the operator decided to hand the node over.
+	HandoverTime metav1.Time `json:"handoverTime"`
 	// method is how the node is handed over.
 	Method ReplaceMethod `json:"method"`
 	// generation is the rule's metadata.generation at that time. An edit of the rule ends the row.

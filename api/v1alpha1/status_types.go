@@ -99,9 +99,9 @@ type NodeCounts struct {
 
 // InForce says since when a rule is in force.
 type InForce struct {
-	// since is when the rule was last put in force: when it was created, when dry-run or suspension ended, or when its
-	// selector changed.
-	Since metav1.Time `json:"since"`
+	// startTime is when the rule was last put in force: when it was created, when dry-run or suspension ended, or when
+	// its selector changed.
+	StartTime metav1.Time `json:"startTime"`
 	// selectorHash identifies the selector.
 	// +kubebuilder:validation:MaxLength=64
 	SelectorHash string `json:"selectorHash"`
@@ -218,10 +218,10 @@ const (
 
 // DryRunResults says what a rule would do, were it enforced now.
 type DryRunResults struct {
-	// since is when the rule was put in dry-run, as the operator saw it, by the API server's clock. Nodes that were
-	// created before are its existing nodes.
+	// startTime is when the rule was put in dry-run, as the operator saw it, by the API server's clock. Nodes that
+	// were created before are its existing nodes.
 	// +optional
-	Since *metav1.Time `json:"since,omitempty"`
+	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// affectedNodes is how many nodes the rule selects.
 	// +optional
 	AffectedNodes *int32 `json:"affectedNodes,omitempty"`

@@ -41,15 +41,15 @@ func TestTheStatusOfASuccessor(t *testing.T) {
 		}
 		const at = "2026-11-26T12:00:00Z"
 		return of(object{
-			"inForce":      object{"since": at, "selectorHash": "a"},
+			"inForce":      object{"startTime": at, "selectorHash": "a"},
 			"appliedNodes": []any{"a"},
 			"conditions": []any{
 				of(object{"type": "Ready", "status": "True"}, "observedGeneration", observed),
 				of(object{"type": "NodesReady", "status": "False"}, "observedGeneration", condition),
 			},
 			"replacements": object{"lastReadyTime": at, "last": []any{
-				of(object{"nodeName": "a", "time": at}, "generation", latest),
-				of(object{"nodeName": "b", "time": at}, "generation", earlier)}},
+				of(object{"nodeName": "a", "handoverTime": at}, "generation", latest),
+				of(object{"nodeName": "b", "handoverTime": at}, "generation", earlier)}},
 		}, "observedGeneration", observed)
 	}
 	rule, successor := &unstructured.Unstructured{}, &unstructured.Unstructured{}

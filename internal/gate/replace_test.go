@@ -207,7 +207,7 @@ func replaced(generation int64, readyAt int, minutes ...int) *v1alpha1.Replaceme
 	}
 	for i, m := range minutes {
 		s.Last = append(s.Last, v1alpha1.Replacement{NodeUID: types.UID(fmt.Sprint("n", i)), Generation: generation,
-			Time: metav1.NewTime(now.Add(time.Duration(m) * time.Minute))})
+			HandoverTime: metav1.NewTime(now.Add(time.Duration(m) * time.Minute))})
 	}
 	return s
 }
@@ -253,6 +253,8 @@ func TestAllowance(t *testing.T) {
 
 // TestReplacementsAt: a node that becomes ready ends a row, and no more is written than has to be.
 func TestReplacementsAt(t *testing.T) {
+	timeless := replaced(1, 0, 0)
+	timeless.Last[0].HandoverTime = metav1.Time{}
 	for name, c := range map[string]struct {
 		before  *v1alpha1.ReplacementStatus
 		readyAt int // in minutes; 1e6: never
@@ -269,6 +271,7 @@ func TestReplacementsAt(t *testing.T) {
 		"ready in the future":       {replaced(1, 0, -9), 5, replaced(1, 0, -9)},
 		"edited since":              {replaced(0, 0, -9), -5, replaced(0, 0, -9)},
 		"replaced in the future":    {replaced(1, 0, -9, 60), 1e6, replaced(1, 0, -9, 0)},
+		"replaced at no known time": {timeless, 1e6, replaced(1, 0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			at := time.Time{}

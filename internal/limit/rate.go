@@ -136,8 +136,8 @@ func (r Rule) Allows(status *v1alpha1.RateStatus, now time.Time) *Order {
 	if status == nil {
 		status = &v1alpha1.RateStatus{}
 	}
-	o.Claims, _ = r.allowance(status.Claims, now)
-	_, o.wanting[Claims] = r.allowance(o.times(status.Claims, o.Claims), now)
+	o.Claims, _ = r.allowance(status.ClaimTimes, now)
+	_, o.wanting[Claims] = r.allowance(o.times(status.ClaimTimes, o.Claims), now)
 	return o
 }
 
@@ -163,9 +163,9 @@ func (l *Limit) Order(before *v1alpha1.RateStatus, now time.Time) Order {
 		before = &v1alpha1.RateStatus{}
 	}
 	o := Order{Status: &v1alpha1.RateStatus{}, Until: now.Truncate(time.Second).Add(ticketLife)}
-	o.Status.Claims, o.Claims = l.add(&o, Claims, before.Claims, now)
-	o.Status.Marks, o.Marks = l.add(&o, Marks, before.Marks, now)
-	if len(o.Status.Claims)+len(o.Status.Marks) == 0 {
+	o.Status.ClaimTimes, o.Claims = l.add(&o, Claims, before.ClaimTimes, now)
+	o.Status.MarkTimes, o.Marks = l.add(&o, Marks, before.MarkTimes, now)
+	if len(o.Status.ClaimTimes)+len(o.Status.MarkTimes) == 0 {
 		o.Status = nil
 	}
 	return o

@@ -34,7 +34,7 @@ func TestRates(t *testing.T) {
 	if got := f.asks(0, 1, 2, 3); got != nil {
 		t.Fatalf("held %v before their times are in the status", got)
 	}
-	if o := write(); o.Claims != 2 || len(status.Claims) != 2 || !o.Next.Equal(start.Add(31*time.Second)) {
+	if o := write(); o.Claims != 2 || len(status.ClaimTimes) != 2 || !o.Next.Equal(start.Add(31*time.Second)) {
 		t.Fatalf("ordered %+v", o)
 	}
 	if got := f.Wake(nil); !slices.Equal(got, []int32{0, 2}) {
@@ -56,7 +56,7 @@ func TestRates(t *testing.T) {
 	f.version(rateOf(2, 600), limitOf("1", rack)) // a restart forgets what was not used, and the status counts it
 	pass(570)
 	f.asks(1, 3, 4)
-	if o := write(); o.Claims != 2 || len(status.Claims) != 2 {
+	if o := write(); o.Claims != 2 || len(status.ClaimTimes) != 2 {
 		t.Errorf("ordered %+v when the time is over", o)
 	}
 	pass(31)
@@ -72,7 +72,7 @@ func TestRates(t *testing.T) {
 // TestARateAllowsTheNextNodeAtItsTime, to the second.
 func TestARateAllowsTheNextNodeAtItsTime(t *testing.T) {
 	r := newFleet(t, racks("a"), rateOf(1, 60)).rule
-	status := &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start)}}
+	status := &v1alpha1.RateStatus{ClaimTimes: []metav1.Time{metav1.NewTime(start)}}
 	for seconds, reached := range map[int]bool{59: true, 60: false} {
 		if got := r.Reached(status, start.Add(time.Duration(seconds)*time.Second)); (got != "") != reached {
 			t.Errorf("after %d seconds: %q", seconds, got)
@@ -224,7 +224,7 @@ func TestAClaimThatIsRefusedUsesNoRate(t *testing.T) {
 // TestAnEditedRateCountsTheTimesThatAreLeft shortens a rate, and then restores it.
 func TestAnEditedRateCountsTheTimesThatAreLeft(t *testing.T) {
 	f := newFleet(t, racks("a", "a"), rateOf(2, 3600))
-	status := &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start),
+	status := &v1alpha1.RateStatus{ClaimTimes: []metav1.Time{metav1.NewTime(start),
 		metav1.NewTime(start.Add(57 * time.Second))}}
 	f.now = start.Add(time.Minute)
 	for _, c := range []struct {
@@ -232,8 +232,8 @@ func TestAnEditedRateCountsTheTimesThatAreLeft(t *testing.T) {
 		want int
 	}{{rateOf(2, 3600), 2}, {rateOf(2, 10), 1}, {rateOf(2, 3600), 1}} {
 		f.version(c.rate)
-		if status = f.Order(status, f.now).Status; len(status.Claims) != c.want {
-			t.Errorf("times %v, want %d", status.Claims, c.want)
+		if status = f.Order(status, f.now).Status; len(status.ClaimTimes) != c.want {
+			t.Errorf("times %v, want %d", status.ClaimTimes, c.want)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestAnEditedRateAllowsNoMoreThanItSays(t *testing.T) {
 	if got := f.asks(0, 1); got != nil {
 		t.Errorf("held %v by the times of the rate before the edit", got)
 	}
-	if o = f.Order(o.Status, f.now); o.Claims != 0 || len(o.Status.Claims) != 2 {
+	if o = f.Order(o.Status, f.now); o.Claims != 0 || len(o.Status.ClaimTimes) != 2 {
 		t.Errorf("ordered %+v, and the times of the rate before the edit must count", o)
 	}
 }
@@ -262,8 +262,8 @@ func TestTimesOfAnotherClockStay(t *testing.T) {
 	} {
 		f := newFleet(t, racks("a"), rateOf(1, 600))
 		f.asks(0)
-		o := f.Order(&v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(start.Add(ahead))}}, f.now)
-		if got := o.Status.Claims; o.Claims != 0 || len(got) != 1 || !got[0].Time.Equal(start.Add(want)) {
+		o := f.Order(&v1alpha1.RateStatus{ClaimTimes: []metav1.Time{metav1.NewTime(start.Add(ahead))}}, f.now)
+		if got := o.Status.ClaimTimes; o.Claims != 0 || len(got) != 1 || !got[0].Time.Equal(start.Add(want)) {
 			t.Errorf("%s ahead: ordered %d, times %v", ahead, o.Claims, got)
 		}
 	}

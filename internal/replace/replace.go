@@ -60,7 +60,7 @@ func AllowanceOf(spec *v1alpha1.Replace, status *v1alpha1.ReplacementStatus, gen
 		if status.Last[i].NodeUID == node {
 			continue
 		}
-		if end := status.Last[i].Time.Add(replacementWindow); end.After(now) {
+		if end := status.Last[i].HandoverTime.Add(replacementWindow); end.After(now) {
 			ends = append(ends, end)
 		}
 	}
@@ -77,7 +77,8 @@ func AllowanceOf(spec *v1alpha1.Replace, status *v1alpha1.ReplacementStatus, gen
 func inARow(status *v1alpha1.ReplacementStatus, generation int64, node types.UID) int {
 	n := 0
 	for i := range status.Last {
-		if r := &status.Last[i]; r.NodeUID != node && r.Generation == generation && !r.Time.Before(status.LastReadyTime) {
+		r := &status.Last[i]
+		if r.NodeUID != node && r.Generation == generation && !r.HandoverTime.Before(status.LastReadyTime) {
 			n++
 		}
 	}
@@ -93,8 +94,9 @@ func Replaced(status *v1alpha1.ReplacementStatus, node types.UID) int {
 }
 
 // ReplacementsAt brings the replacements in a rule's status up to date: a node that became ready ends the row, and what
-// a clock that was ahead dated in the future is dated now, so that it does not count for longer than an hour. A time in
-// the future ends no row. Without a change it returns the status as it was.
+// a clock that was ahead dated in the future is dated now, so that it does not count for longer than an hour. The same
+// happens to an entry without a time, from before the CRD had this field: the API server would refuse the status. A
+// time in the future ends no row. Without a change it returns the status as it was.
 func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyAt,
 	now time.Time) *v1alpha1.ReplacementStatus {
 	if status == nil {
@@ -102,7 +104,7 @@ func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyA
 	}
 	out := status.DeepCopy()
 	for i := range out.Last {
-		if at := &out.Last[i].Time; at.After(now) {
+		if at := &out.Last[i].HandoverTime; at.IsZero() || at.After(now) {
 			*at = metav1.NewTime(now.Truncate(time.Second))
 		}
 	}

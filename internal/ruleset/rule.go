@@ -252,8 +252,8 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 // would be existing nodes, until another leader comes. By one that is behind, existing nodes would be new.
 func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
 	s, latest := &obj.Status, now.Server.Add(evidence.MaxClockSkew)
-	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.Since.After(latest) &&
-		s.InForce.Since.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce)
+	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.StartTime.After(latest) &&
+		s.InForce.StartTime.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce)
 	was := prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash
 	r.begin(now)
 	switch {
@@ -261,11 +261,11 @@ func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Momen
 		r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
 	case prev == nil && !told && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil:
 		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
-	case told && s.InForce.Since.Time.Before(r.BegunAt):
-		r.BegunAt = s.InForce.Since.Time
+	case told && s.InForce.StartTime.Time.Before(r.BegunAt):
+		r.BegunAt = s.InForce.StartTime.Time
 	}
 	if told {
-		r.InForceSince, r.JustInForce = s.InForce.Since.Time, false
+		r.InForceSince, r.JustInForce = s.InForce.StartTime.Time, false
 	}
 }
 
@@ -279,8 +279,8 @@ func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment)
 		if prev.Mode == DryRun {
 			r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
 		}
-	case results != nil && results.Since != nil && !results.Since.After(now.Server.Add(evidence.MaxClockSkew)):
-		r.InForceSince, r.JustInForce = results.Since.Time, false
+	case results != nil && results.StartTime != nil && !results.StartTime.After(now.Server.Add(evidence.MaxClockSkew)):
+		r.InForceSince, r.JustInForce = results.StartTime.Time, false
 		if r.InForceSince.Before(r.BegunAt) {
 			r.BegunAt = r.InForceSince
 		}

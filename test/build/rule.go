@@ -281,13 +281,13 @@ func (r *RuleWrapper) StatusCondition(conditionType string, status metav1.Condit
 // StatusInForce sets since when the rule is in force by its status, for the present generation.
 func (r *RuleWrapper) StatusInForce(since time.Time, selectorHash string) *RuleWrapper {
 	r.Status.ObservedGeneration = r.NodeReadinessRule.Generation
-	r.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(since), SelectorHash: selectorHash}
+	r.Status.InForce = &v1alpha1.InForce{StartTime: metav1.NewTime(since), SelectorHash: selectorHash}
 	return r
 }
 
 // StatusDryRun sets since when the rule is in dry-run by its status.
 func (r *RuleWrapper) StatusDryRun(since time.Time) *RuleWrapper {
-	r.Status.DryRunResults = &v1alpha1.DryRunResults{Since: new(metav1.NewTime(since))}
+	r.Status.DryRunResults = &v1alpha1.DryRunResults{StartTime: new(metav1.NewTime(since))}
 	return r
 }
 

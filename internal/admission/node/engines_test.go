@@ -341,7 +341,7 @@ func deleted(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 
 func inForceSoon(ctx context.Context, rule *v1alpha1.NodeReadinessRule) {
 	rule.Status.ObservedGeneration = rule.Generation
-	rule.Status.InForce = &v1alpha1.InForce{Since: metav1.NewTime(time.Now().Add(4 * time.Minute)),
+	rule.Status.InForce = &v1alpha1.InForce{StartTime: metav1.NewTime(time.Now().Add(4 * time.Minute)),
 		SelectorHash: ruleset.Compile(rule, nil, time.Now()).SelectorHash}
 	Expect(server.Client.Status().Update(ctx, rule)).To(Succeed())
 }

@@ -165,7 +165,7 @@ func (w *world) inForce(rule *v1alpha1.NodeReadinessRule, since time.Time) {
 	compiled := ruleset.Compile(rule, nil, w.clock.Now())
 	rule.Status.ObservedGeneration = rule.Generation
 	rule.Status.InForce = &v1alpha1.InForce{SelectorHash: compiled.SelectorHash}
-	rule.Status.InForce.Since.Time = since
+	rule.Status.InForce.StartTime.Time = since
 	Expect(server.Client.Status().Update(w.ctx, rule)).To(Succeed())
 	w.rules()
 }

@@ -285,7 +285,7 @@ var _ = Describe("A rule", func() {
 	It("remembers since when it is in force, and forgets it while it is suspended", func(ctx context.Context) {
 		d := newDesk(ctx, network())
 		d.reconcile()
-		Expect(d.read().Status.InForce.Since.Time).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
+		Expect(d.read().Status.InForce.StartTime.Time).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
 		d.rule.Spec.Suspend = true
 		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
 		d.takeOver()
@@ -299,7 +299,7 @@ var _ = Describe("A rule", func() {
 		d.takeOver()
 		d.step(time.Minute)
 		d.reconcile()
-		Expect(d.read().Status.InForce.Since.Time).To(BeTemporally(">", d.rule.CreationTimestamp.Time))
+		Expect(d.read().Status.InForce.StartTime.Time).To(BeTemporally(">", d.rule.CreationTimestamp.Time))
 	})
 
 	It("remembers since when it is in force while a rule that it requires is suspended", func(ctx context.Context) {
@@ -313,6 +313,31 @@ var _ = Describe("A rule", func() {
 		d.step(time.Minute)
 		d.restart()
 		Expect(d.compiled.InForceSince).To(BeTemporally("==", d.rule.CreationTimestamp.Time))
+	})
+
+	It("is reported on if its status lacks times that the CRD requires by now", func(ctx context.Context) {
+		d := newDesk(ctx, network())
+		d.reconcile()
+		d.step(time.Minute)
+		d.compiled = d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonDeadlock, Message: "it cannot act"})
+		d.compiled.InForceSince = time.Time{}
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
+		d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				o ...client.GetOption) error {
+				err := c.Get(ctx, key, obj, o...)
+				if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
+					rule.Status.InForce = &v1alpha1.InForce{SelectorHash: "a"}
+					rule.Status.Replacements = &v1alpha1.ReplacementStatus{Last: []v1alpha1.Replacement{
+						{NodeName: "a", NodeUID: "a", Method: v1alpha1.ReplaceMethodAnnotation}}}
+				}
+				return err
+			}})
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ruleset.ReasonDeadlock))
+		Expect(d.rule.Status.InForce).To(BeNil())
+		Expect(d.rule.Status.Replacements.Last).To(HaveExactElements(HaveField("HandoverTime.Time",
+			BeTemporally("==", d.clock.Now().Truncate(time.Second)))))
 	})
 
 	It("forgets since when it is in force while another controller manages its taint", func(ctx context.Context) {
@@ -347,7 +372,7 @@ var _ = Describe("A rule", func() {
 			"at most 1 at a time"))
 		d.step(time.Minute)
 		d.restart()
-		Expect(d.compiled.InForceSince).To(BeTemporally("==", r.Since.Time), "which nodes are new does not change")
+		Expect(d.compiled.InForceSince).To(BeTemporally("==", r.StartTime.Time), "which nodes are new does not change")
 		Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
 		guarding := d.condition(v1alpha1.ConditionGuarding)
 		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))
@@ -372,7 +397,7 @@ var _ = Describe("A rule", func() {
 		}
 		Expect(edit(func(s *v1alpha1.NodeReadinessRuleSpec) {
 			s.Conditions[0].Type = "example.com/Other"
-		})).To(Equal(&v1alpha1.DryRunResults{Since: before.Since}), "what the former version would do is no answer")
+		})).To(Equal(&v1alpha1.DryRunResults{StartTime: before.StartTime}), "what the former version would do is no answer")
 		d.record(0, would)
 		d.step(time.Minute)
 		d.reconcile()
@@ -383,7 +408,7 @@ var _ = Describe("A rule", func() {
 		d.step(time.Minute)
 		d.reconcile()
 		results := edit(func(s *v1alpha1.NodeReadinessRuleSpec) { s.DryRun = true })
-		Expect(results.Since.Time).To(BeTemporally(">", before.Since.Time), "it is known from the start")
+		Expect(results.StartTime.Time).To(BeTemporally(">", before.StartTime.Time), "it is known from the start")
 		Expect(results.Summary).To(BeEmpty())
 	})
 
@@ -460,7 +485,7 @@ var _ = Describe("A rule", func() {
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
 		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.reconcile()
-		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
+		Expect(d.read().Status.Rate.ClaimTimes).To(HaveLen(1))
 		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionFalse))
 		Expect(d.events()).NotTo(ContainElement(ContainSubstring("MaxUnavailable")), "no limit is reached")
 		Expect(reserve("a")).To(BeEmpty())
@@ -470,7 +495,7 @@ var _ = Describe("A rule", func() {
 		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.clock.SetTime(d.clock.Now().Add(time.Minute))
 		d.reconcile()
-		Expect(d.read().Status.Rate.Claims).To(HaveLen(1))
+		Expect(d.read().Status.Rate.ClaimTimes).To(HaveLen(1))
 		const reached = "limits[0] (1 within 10m0s) allows the next node at"
 		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
 		Expect(d.events()).To(ContainElement(ContainSubstring(reached)))
@@ -507,7 +532,7 @@ var _ = Describe("A rule", func() {
 			d.step(statusInterval)
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionEnforcing).Status).To(Equal(metav1.ConditionFalse))
-			Expect(d.read().Status.Rate).To(HaveValue(HaveField("Claims", HaveLen(1))))
+			Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
 		})
 
 	It("says that an older rule publishes the condition of its probe, before that a taint is shared",

@@ -119,13 +119,13 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	case r.Mode == ruleset.DryRun && m.Pending > 0 && rule.Status.ObservedGeneration == rule.Generation:
 		s.DryRunResults = rule.Status.DryRunResults
 	case r.Mode == ruleset.DryRun && m.Pending > 0: // what the version before would do is no answer
-		s.DryRunResults = &v1alpha1.DryRunResults{Since: new(metav1.NewTime(r.InForceSince))}
+		s.DryRunResults = &v1alpha1.DryRunResults{StartTime: new(metav1.NewTime(r.InForceSince))}
 	case r.Mode == ruleset.DryRun:
 		s.DryRunResults = dryRun(m)
 	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
-		s.InForce = &v1alpha1.InForce{Since: metav1.NewTime(r.InForceSince), SelectorHash: r.SelectorHash}
-	case r.Mode == ruleset.Frozen: // invalid, until it is fixed: what was exempt stays so
-		s.InForce = rule.Status.InForce
+		s.InForce = &v1alpha1.InForce{StartTime: metav1.NewTime(r.InForceSince), SelectorHash: r.SelectorHash}
+	case r.Mode == ruleset.Frozen && rule.Status.InForce != nil && !rule.Status.InForce.StartTime.IsZero():
+		s.InForce = rule.Status.InForce // invalid, until it is fixed: what was exempt stays so
 	}
 	return s
 }
@@ -334,7 +334,7 @@ func dryRun(m *fleet.Material) *v1alpha1.DryRunResults {
 			"more nodes are not ready, and would stay as they are")
 	}
 	return &v1alpha1.DryRunResults{
-		Since:           new(metav1.NewTime(m.Rule.InForceSince)),
+		StartTime:       new(metav1.NewTime(m.Rule.InForceSince)),
 		AffectedNodes:   count(int(m.Counts.Matched)),
 		TaintsToAdd:     count(m.ToTaint),
 		TaintsToRemove:  count(m.ToUntaint),

@@ -185,7 +185,7 @@ func TestSummary(t *testing.T) {
 			node:  worker().Created(ago(2 * time.Hour)),
 			rules: []*build.RuleWrapper{network().LimitPer("", "50%").Rate(1, 600)},
 			edit: func(w *Moment) {
-				w.Stored[0].Status.Rate = &v1alpha1.RateStatus{Claims: []metav1.Time{metav1.NewTime(ago(time.Minute))}}
+				w.Stored[0].Status.Rate = &v1alpha1.RateStatus{ClaimTimes: []metav1.Time{metav1.NewTime(ago(time.Minute))}}
 			},
 			want: "Node worker-3 is not held: it is exempt from rule network: limits[1] (1 within 10m0s) allows the next node " +
 				"at 2026-01-02T03:13:05Z: condition example.com/CNI has not been reported, must be True.",

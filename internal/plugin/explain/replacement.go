@@ -23,7 +23,7 @@ func (x *explainer) replacement() string {
 	}
 	if i := replace.Replaced(rule.Status.Replacements, x.node.UID); i >= 0 {
 		of := &rule.Status.Replacements.Last[i]
-		return fmt.Sprintf("handed over for replacement (%s) %s ago", of.Method, report.Age(x.Now, of.Time.Time))
+		return fmt.Sprintf("handed over for replacement (%s) %s ago", of.Method, report.Age(x.Now, of.HandoverTime.Time))
 	}
 	if !x.d.Expired {
 		return ""

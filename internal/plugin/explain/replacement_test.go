@@ -23,7 +23,7 @@ func TestReplacement(t *testing.T) {
 	replaced := func(uids ...types.UID) *v1alpha1.ReplacementStatus {
 		s := &v1alpha1.ReplacementStatus{}
 		for _, uid := range uids {
-			s.Last = append(s.Last, v1alpha1.Replacement{NodeUID: uid, Time: metav1.NewTime(ago(10 * time.Minute)),
+			s.Last = append(s.Last, v1alpha1.Replacement{NodeUID: uid, HandoverTime: metav1.NewTime(ago(10 * time.Minute)),
 				Method: v1alpha1.ReplaceMethodNodeClaim, Generation: 1})
 		}
 		return s

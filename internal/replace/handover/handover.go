@@ -293,7 +293,7 @@ func (h *Handover) intend(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 		s.Last = slices.Delete(s.Last, i, i+1)
 	}
 	s.Last = append(s.Last, v1alpha1.Replacement{NodeName: node.Name, NodeUID: node.UID, Method: method,
-		Time: metav1.NewTime(h.Clock.Now().Truncate(time.Second)), Generation: rule.Generation})
+		HandoverTime: metav1.NewTime(h.Clock.Now().Truncate(time.Second)), Generation: rule.Generation})
 	s.Last = s.Last[max(0, len(s.Last)-v1alpha1.MaxReplacementsListed):]
 	rule.Status.Replacements = s
 	if err := h.Client.Status().Update(ctx, rule); err != nil {

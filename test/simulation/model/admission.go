@@ -82,7 +82,7 @@ func (l *list) all() iter.Seq[*rule] {
 					panic(err)
 				}
 				r.Metadata.UID, r.Metadata.own, r.Metadata.Name = First(words[0]), words[0], words[2]
-				r.Status.InForce.Since = since
+				r.Status.InForce.StartTime = since
 				r.Spec.Taint = taint{Key: words[3], Value: words[4], Effect: words[5]}
 				r.Spec.NodeSelector.MatchExpressions = group.Selector
 				if !yield(r) {
@@ -224,7 +224,7 @@ func (m *Model) crowded(r *Request, before, sent *node, v *View) answer {
 
 // claims says whether admission must claim a node for a rule.
 func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer {
-	since := latest(of.Metadata.CreationTimestamp, of.Status.InForce.Since)
+	since := latest(of.Metadata.CreationTimestamp, of.Status.InForce.StartTime)
 	age := sent.condition("Ready").LastHeartbeatTime.Sub(sent.Metadata.CreationTimestamp)
 	_, old := sent.Metadata.Annotations[markerPrefix+of.Metadata.Name]
 	switch {

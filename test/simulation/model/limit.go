@@ -177,7 +177,7 @@ func (l *limit) full(n *node, r *rule, claimed, all int, in *uses, now time.Time
 	switch d := n.labelled().of(l.Per); {
 	case l.WithinSeconds > 0:
 		counted := 0
-		for _, t := range r.Status.Rate.Claims {
+		for _, t := range r.Status.Rate.ClaimTimes {
 			if t.Add(time.Duration(l.WithinSeconds) * time.Second).After(now.Add(-slack)) {
 				counted++
 			}

@@ -138,7 +138,7 @@ type rule struct {
 		Conditions         []said
 		DryRunResults      struct{ NodesToTaint []string }
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
-		InForce            struct{ Since time.Time }
+		InForce            struct{ StartTime time.Time }
 		Limit              struct {
 			Deleted int
 			Domains []struct {
@@ -146,7 +146,7 @@ type rule struct {
 				InUse       int
 			}
 		}
-		Rate struct{ Claims []time.Time }
+		Rate struct{ ClaimTimes []time.Time }
 
 		NodeEvaluations []evaluation
 		Truncated       bool

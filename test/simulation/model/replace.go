@@ -19,7 +19,7 @@ const mostInARow = 3
 // replacement is an entry of a rule's status: the rule is about to hand a node over.
 type replacement struct {
 	NodeName, NodeUID string
-	Time              time.Time
+	HandoverTime      time.Time
 	Generation        int64
 }
 
@@ -84,8 +84,8 @@ func (m *Model) intends(was, is *rule, v *View) {
 	}
 	for _, r := range is.Status.Replacements.Last {
 		// What a clock that was ahead dated in the future is dated now.
-		if r.Time.After(before[r.NodeUID].Time) && r.Generation == is.Metadata.Generation && v != nil &&
-			r.Time.Add(time.Second).After(v.Now) {
+		if r.HandoverTime.After(before[r.NodeUID].HandoverTime) && r.Generation == is.Metadata.Generation && v != nil &&
+			r.HandoverTime.Add(time.Second).After(v.Now) {
 			m.intended(is, &r, h, v)
 		}
 	}
@@ -100,7 +100,7 @@ func (h *ruleHistory) takesBack(was, is []replacement) {
 	}
 	now := map[string]replacement{}
 	for _, r := range is {
-		if of, known := former[r.NodeUID]; !known || r.Time.After(of.Time) {
+		if of, known := former[r.NodeUID]; !known || r.HandoverTime.After(of.HandoverTime) {
 			return
 		}
 		now[r.NodeUID] = r
@@ -109,11 +109,11 @@ func (h *ruleHistory) takesBack(was, is []replacement) {
 		handed := h.handed[uid]
 		if of, known := now[uid]; !known && handed.claim == "" {
 			delete(h.handed, uid)
-		} else if known && of.Time.Before(r.Time) {
-			if n := len(handed.before); n > 0 && handed.before[n-1].at.Truncate(time.Second).Equal(of.Time) {
+		} else if known && of.HandoverTime.Before(r.HandoverTime) {
+			if n := len(handed.before); n > 0 && handed.before[n-1].at.Truncate(time.Second).Equal(of.HandoverTime) {
 				handed.before = handed.before[:n-1]
 			}
-			handed.counted = counted{of.Time, of.Generation}
+			handed.counted = counted{of.HandoverTime, of.Generation}
 			h.handed[uid] = handed
 		}
 	}

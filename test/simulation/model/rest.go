@@ -213,7 +213,7 @@ func (m *Model) existing(n *node, r *rule) answer {
 	switch {
 	case rh != nil && created.Before(rh.inForce[r.Metadata.Generation]):
 		return yes
-	case created.Before(r.Status.InForce.Since):
+	case created.Before(r.Status.InForce.StartTime):
 		return unknown
 	}
 	return no
@@ -232,8 +232,8 @@ func (m *Model) restRule(r *rule, v *View) {
 	if m.hasFull(r, v) {
 		return
 	}
-	m.check("spared", !r.Status.InForce.Since.After(m.now()), "rule %s is in force since %s: new nodes are existing ones",
-		name, r.Status.InForce.Since)
+	m.check("spared", !r.Status.InForce.StartTime.After(m.now()), "rule %s is in force since %s: new nodes are existing "+
+		"ones", name, r.Status.InForce.StartTime)
 	matched, held := 0, 0
 	for n := range v.nodes() {
 		if !r.Spec.NodeSelector.matches(n.Metadata.Labels) {

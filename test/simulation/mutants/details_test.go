@@ -48,8 +48,8 @@ func init() {
 		l.deletedAt = now
 	}
 `, "places"},
-		{"a replacement counts for half an hour", `status.Last[i].Time.Add(replacementWindow); end.After(now)`,
-			`status.Last[i].Time.Add(replacementWindow / map[bool]time.Duration{false: 1, true: 2}[MUTANT]); end.After(now)`,
+		{"a replacement counts for half an hour", `.HandoverTime.Add(replacementWindow); end.After(now)`,
+			`.HandoverTime.Add(replacementWindow / map[bool]time.Duration{false: 1, true: 2}[MUTANT]); end.After(now)`,
 			"replaces"},
 		{"under an override, rules are not looked at again for those that require them", `			out.recheck(plain.RecheckAt)
 `, `			if !MUTANT {
