@@ -294,14 +294,14 @@ func (p *planner) count(leases map[string]Lease) {
 }
 
 // kept returns the state of a node whose pods were kept ready. A suspended or frozen rule changes nothing until the
-// time has passed.
+// time has passed, except by the override Release.
 func (p *planner) kept(node *corev1.Node, since time.Time, before string) string {
 	until, err := time.Parse(time.RFC3339, before)
 	inert := p.Rule != nil && p.Rule.Inert()
 	switch {
 	case err != nil:
 		return EndpointsEnded
-	case inert:
+	case inert && !p.released(node):
 	case !p.arms || !p.Rule.Matches(node.Labels) || p.released(node):
 		return EndpointsEnded
 	default:

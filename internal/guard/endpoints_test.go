@@ -49,6 +49,11 @@ func states(all ...string) map[string]string {
 
 func TestEndpoints(t *testing.T) {
 	armed := states("", "", "", "")
+	release := func(nodes []*corev1.Node) { // n1 and n2
+		for _, n := range nodes[:2] {
+			n.Annotations = map[string]string{v1alpha1.OverrideAnnotation: "Release"}
+		}
+	}
 	quiet := func(names ...string) map[string]Lease {
 		out := map[string]Lease{"n1": 0, "n2": 0, "n3": 0, "n4": 0, "unselected": LeaseExpired}
 		for _, n := range names {
@@ -122,11 +127,7 @@ func TestEndpoints(t *testing.T) {
 		"its pods are marked": {before: states("Ended", "", "", ""), nodes: fleet(900), done: true,
 			want: states("Marked", "", "", "")},
 		"the override Release": {before: states(stamp(10), "", "", ""), nodes: fleet(30, 1), silent: quiet("n1", "n2"),
-			change: func(nodes []*corev1.Node) {
-				for _, n := range nodes[:2] {
-					n.Annotations = map[string]string{v1alpha1.OverrideAnnotation: "Release"}
-				}
-			}, want: states("Ended", "Ended", "", "")},
+			change: release, want: states("Ended", "Ended", "", "")},
 		"nodes that the rule no longer selects": {before: states(stamp(10), "", "", ""), nodes: fleet(30, 1),
 			silent: quiet("n1", "n2"), change: func(nodes []*corev1.Node) {
 				for _, n := range nodes[:3] {
@@ -152,6 +153,13 @@ func TestEndpoints(t *testing.T) {
 			want: states(stamp(10), "Ended"), at: 10},
 		"a suspended rule, to the end": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
 			before: states(stamp(0)), nodes: fleet(40), want: states("Ended")},
+		"a suspended rule, and the override Release": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
+			before: states(stamp(10)), nodes: fleet(30), change: release, want: states("Ended")},
+		"a frozen rule, and the override Release on a node that it no longer selects": {frozen: ruleset.ReasonUnavailable,
+			before: states(stamp(10)), nodes: fleet(30), change: func(nodes []*corev1.Node) {
+				release(nodes)
+				nodes[0].Labels = nil
+			}, want: states("Ended")},
 		"a rule whose evidence is being read decides later": {frozen: ruleset.ReasonPending, before: armed,
 			nodes: fleet(1, 1, 1), silent: quiet("n1", "n2", "n3", "n4"), want: armed, at: 39},
 		"a rule whose evidence is being read, to the end": {frozen: ruleset.ReasonPending, before: armed,
