@@ -20,14 +20,15 @@ import (
 
 // Succeed returns the node with what the predecessors of rules wrote to it as if the rules had written it, so that the
 // patch for the node moves it. A rule that has its own record keeps that one, unless it is only a claim by admission.
+// Then the record of the predecessor stays for Sweep, as that of a deleted rule: it may name another taint.
 func Succeed(node *corev1.Node, set *ruleset.Set) *corev1.Node {
 	out := &annotations{values: node.Annotations}
 	for _, rule := range set.Successors() {
 		record, markers := rule.FormerKeys(node)
 		if key, value, ok := nodeview.RecordOn(rule, node); ok && key == record {
+			out.remove(record)
 			out.set(rule.RecordKey(), value)
 		}
-		out.remove(record)
 		for _, key := range markers {
 			if _, marked := out.values[key]; marked {
 				out.remove(key)

@@ -205,6 +205,11 @@ func TestSuccessor(t *testing.T) {
 			Condition(CNI, "True", At(0)), Rules(successor()),
 			Then(1, "ready", "Ready EvidenceHolds", gone, Recorded(Released(0))),
 		),
+		"and the other taint that the predecessor claims goes": On(Fresh().Taint("example.com/gone", "x", NoSchedule).
+			Annotation(RecordKey, Released(0)).Annotation(goneKey, goneRecord).Condition(CNI, "True", At(0)),
+			Rules(successor()),
+			Then(1, "ready", "Ready EvidenceHolds", gone, Change("removed - "+goneTaint), Recorded(Released(0))),
+		),
 		"a claim by admission, which does not know the record of the node in service, does not count more": On(Fresh().
 			Taint(Key, "pending", NoSchedule).Annotation(RecordKey, late).Annotation(goneKey, Released(0)),
 			Rules(successor().UnreadySeconds(60)),
