@@ -5,6 +5,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -94,6 +95,22 @@ func TestSelectARuleThatStillHoldsTheNode(t *testing.T) {
 		if diff := cmp.Diff(want, New(match).Select(node)); diff != "" {
 			t.Errorf("with the verdict %s: -want +got:\n%s", health, diff)
 		}
+	}
+}
+
+// TestSelectReadsEachRecordOnce: an agent selects its rules at each change of its node.
+func TestSelectReadsEachRecordOnce(t *testing.T) {
+	const n = 30
+	f, node := New(), build.MakeNode("n")
+	for i := range n {
+		r := rule(fmt.Sprintf("r%d", i))
+		r.Health = &v1alpha1.Health{}
+		f.Rules = append(f.Rules, r)
+		node.Annotation(fmt.Sprintf("%sother-%d", v1alpha1.RecordAnnotationPrefix, i), `{"rule":"other","health":"Ready"}`)
+	}
+	obj := node.Obj()
+	if got := testing.AllocsPerRun(10, func() { f.Select(obj) }); got > n*n {
+		t.Errorf("%g allocations for %d rules and records", got, n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,12 +135,13 @@ func Decode(raw []byte) (*File, error) {
 // node, so that an invalid rule affects no other rule.
 func (f *File) Select(node *corev1.Node) []Rule {
 	var out []Rule
+	byName := sync.OnceValue(func() map[string]v1alpha1.HealthVerdict { return recordsOn(node) })
 	for i := range f.Rules {
 		rule := f.Rules[i]
 		selector, err := rule.NodeSelector.AsSelector()
 		switch {
 		case err == nil && !selector.Empty() && selector.Matches(labels.Set(node.Labels)):
-		case rule.Health != nil && rule.Recorded(node) == v1alpha1.HealthNotReady:
+		case rule.Health != nil && rule.recorded(node, byName) == v1alpha1.HealthNotReady:
 			rule.Probes = nil
 		default:
 			continue
@@ -153,18 +155,27 @@ func (f *File) Select(node *corev1.Node) []Rule {
 // changed, the record may be that of the rule of the same name in the other group: the operator moves it a moment
 // before or after this configuration.
 func (r *Rule) Recorded(node *corev1.Node) v1alpha1.HealthVerdict {
+	return r.recorded(node, func() map[string]v1alpha1.HealthVerdict { return recordsOn(node) })
+}
+
+func (r *Rule) recorded(node *corev1.Node, byName func() map[string]v1alpha1.HealthVerdict) v1alpha1.HealthVerdict {
 	if value, ok := node.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.UID)]; ok {
 		_, health := recordIn(value)
 		return health
 	}
+	return byName()[r.Name]
+}
+
+// recordsOn returns the verdicts of all records on a node, by the name of the rule.
+func recordsOn(node *corev1.Node) map[string]v1alpha1.HealthVerdict {
+	out := map[string]v1alpha1.HealthVerdict{}
 	for key, value := range node.Annotations {
 		if strings.HasPrefix(key, v1alpha1.RecordAnnotationPrefix) {
-			if rule, health := recordIn(value); rule == r.Name {
-				return health
-			}
+			rule, health := recordIn(value)
+			out[rule] = health
 		}
 	}
-	return ""
+	return out
 }
 
 // recordIn returns the rule and the verdict of a record; empty if it cannot be read.
