@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -142,23 +143,36 @@ func (e *Escapes) count(ctx context.Context, of escape) error {
 // once.
 type policyClaims struct {
 	mu   sync.Mutex
-	seen map[string]map[types.UID]types.UID // the node's UID, by the node's name and the rule's UID
+	seen map[string]claimedNode // by the node's name
 }
 
-// first reports whether a claim is seen for the first time.
-func (b *policyClaims) first(node *corev1.Node, rule *ruleset.Rule) bool {
+// claimedNode are the rules that claimed a node.
+type claimedNode struct {
+	uid   types.UID
+	rules sets.Set[types.UID]
+}
+
+// first reports whether a claim is seen for the first time. It forgets the claims of rules that are gone.
+func (b *policyClaims) first(node *corev1.Node, rule *ruleset.Rule, set *ruleset.Set) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.seen[node.Name][rule.UID] == node.UID {
+	known := b.seen[node.Name]
+	if known.uid != node.UID {
+		known = claimedNode{node.UID, sets.New[types.UID]()}
+	}
+	if known.rules.Has(rule.UID) {
 		return false
 	}
+	for uid := range known.rules {
+		if set.Rule(uid) == nil {
+			known.rules.Delete(uid)
+		}
+	}
+	known.rules.Insert(rule.UID)
 	if b.seen == nil {
-		b.seen = map[string]map[types.UID]types.UID{}
+		b.seen = map[string]claimedNode{}
 	}
-	if b.seen[node.Name] == nil {
-		b.seen[node.Name] = map[types.UID]types.UID{}
-	}
-	b.seen[node.Name][rule.UID] = node.UID
+	b.seen[node.Name] = known
 	return true
 }
 
@@ -176,7 +190,7 @@ func (r *Reconciler) countPolicyClaims(p *pass) {
 	for i := range p.decisions {
 		d := &p.decisions[i]
 		if d.Was.Claimed && d.Was.Record.Since.IsZero() && taints.AdmittedByPolicy(d.Rule, p.node) &&
-			r.policyClaims.first(p.node, d.Rule) {
+			r.policyClaims.first(p.node, d.Rule, p.set) {
 			r.PolicyClaim()
 		}
 	}

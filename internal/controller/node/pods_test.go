@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -56,6 +58,28 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	}
 	if !s.r.Expired(t.Context(), s.node, s.rule) {
 		t.Error("not replaced, although its pod is missing")
+	}
+}
+
+// TestPolicyClaimsOfWhatIsGoneAreForgotten: of deleted rules, and of a node that was created again under its name.
+func TestPolicyClaimsOfWhatIsGoneAreForgotten(t *testing.T) {
+	b := policyClaims{}
+	for i := range 3 {
+		n := build.MakeNode("n").UID("n1")
+		rule := ruleset.Compile(network().UID(fmt.Sprint(i)).Obj(), nil, time.Unix(1e9, 0))
+		set := ruleset.NewSet(rule)
+		if !b.first(n.Obj(), rule, set) || b.first(n.Obj(), rule, set) {
+			t.Errorf("the claim of rule %d does not count once", i)
+		}
+		if got := b.seen["n"].rules.UnsortedList(); len(got) != 1 {
+			t.Errorf("claims of %v are remembered, of which one is left", got)
+		}
+		if again := n.UID("n2").Obj(); !b.first(again, rule, set) {
+			t.Errorf("the claim of rule %d does not count on a new node", i)
+		}
+	}
+	if b.forget("n"); len(b.seen) > 0 {
+		t.Errorf("a deleted node is remembered: %v", b.seen)
 	}
 }
 

@@ -120,9 +120,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
-	before := r.Handover.Problem(rule.UID)
+	before := r.Handover.Problem(rule)
 	again := r.Handover.Next(ctx, rule, compiled, err == nil && pending == 0 && r.passed(rule))
-	if again > 0 && r.Handover.Problem(rule.UID) != before {
+	if again > 0 && r.Handover.Problem(rule) != before {
 		again = min(again, statusInterval) // the status says it then
 	}
 	if again > 0 && (result.RequeueAfter == 0 || again < result.RequeueAfter) {
@@ -203,7 +203,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued
 	}
-	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule.UID), unadmitted
+	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule), unadmitted
 	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
 	again := reconcile.Result{RequeueAfter: r.reportMassFailures(rule, &material, now)}
 	problem := r.askGuard(compiled, &material)
@@ -308,11 +308,9 @@ func (r *Reconciler) progress(rule *v1alpha1.NodeReadinessRule) *progress {
 }
 
 func (r *Reconciler) forget(rule string) {
+	r.Handover.Forget(rule)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.known[rule]; p != nil {
-		r.Handover.Forget(p.uid)
-	}
 	delete(r.known, rule)
 }
 

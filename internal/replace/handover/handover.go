@@ -74,24 +74,26 @@ type Handover struct {
 	Clock clock.PassiveClock
 
 	mu       sync.Mutex
-	searches map[types.UID]*search
+	searches map[string]*search // by the name of the rule
 }
 
 // search returns the search of a rule.
-func (h *Handover) search(rule types.UID) *search {
+func (h *Handover) search(rule *v1alpha1.NodeReadinessRule) *search {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.searches == nil {
-		h.searches = map[types.UID]*search{}
+		h.searches = map[string]*search{}
 	}
-	if h.searches[rule] == nil {
-		h.searches[rule] = &search{}
+	s := h.searches[rule.Name]
+	if s == nil || s.rule != rule.UID { // a rule may be deleted and created again between two reconciliations
+		s = &search{rule: rule.UID}
+		h.searches[rule.Name] = s
 	}
-	return h.searches[rule]
+	return s
 }
 
 // Forget drops what is known of a deleted rule.
-func (h *Handover) Forget(rule types.UID) {
+func (h *Handover) Forget(rule string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.searches, rule)
@@ -99,6 +101,7 @@ func (h *Handover) Forget(rule types.UID) {
 
 // search is the state of the search for nodes to hand over.
 type search struct {
+	rule types.UID
 	// next is when to search again, after the last node that was read.
 	next  time.Time
 	after string
@@ -141,7 +144,7 @@ func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	if compiled.Mode != ruleset.Enforced && compiled.Mode != ruleset.DryRun {
 		return 0
 	}
-	s := h.search(rule.UID)
+	s := h.search(rule)
 	if wait := s.next.Sub(now); wait > 0 && wait <= replaceInterval {
 		return wait
 	}
@@ -171,7 +174,7 @@ func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 }
 
 // Problem returns why a node of a rule could not be handed over, or an empty text.
-func (h *Handover) Problem(rule types.UID) string { return h.search(rule).problem }
+func (h *Handover) Problem(rule *v1alpha1.NodeReadinessRule) string { return h.search(rule).problem }
 
 // tryExpired tries to hand over one of the nodes that wait for it, going on where the last search ended. It reports
 // whether it has read any.
