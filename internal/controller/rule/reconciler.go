@@ -60,7 +60,7 @@ type Reconciler struct {
 	GuardProblem func(*ruleset.Rule) *guard.Problem
 	// KeptEndpoints returns on how many nodes the pods stay ready because of a rule. It may be nil.
 	KeptEndpoints func(*ruleset.Rule) int
-	// Served finds what runs in the cluster for a rule. It is nil if the condition Served is not reported.
+	// Served finds what runs in the cluster for rules. It is nil if the condition Served is not reported.
 	Served func(context.Context, ...*ruleset.Rule) (lint.Served, error)
 	// AdmissionProblem returns why a rule in force does not taint nodes at admission, and whether that may be decided in a
 	// moment. It may be nil.
@@ -74,16 +74,14 @@ type Reconciler struct {
 	mu    sync.Mutex
 	limit *rate.Limiter
 	known map[string]*progress
+
+	looking sync.Mutex
+	looked  look
 }
 
 // progress is what a process remembers of a rule.
 type progress struct {
 	uid types.UID
-	// served is what was found at servedAt.
-	served   lint.Served
-	servedAt time.Time
-	// servedFor is the generation of the rule then.
-	servedFor int64
 	// passed reports whether every node was evaluated once, or the rule has waited for the others for long enough.
 	passed bool
 	// wrote is when its status was last written.

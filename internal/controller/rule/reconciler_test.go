@@ -57,6 +57,37 @@ func TestNothingIsRememberedOfANamesake(t *testing.T) {
 	}
 }
 
+// TestRulesShareALook: each look lists the DaemonSets of all namespaces.
+func TestRulesShareALook(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	a, b := network().UID("a").Generation(1).Obj(), build.MakeRule("b").UID("b").Generation(1).Obj()
+	asked := 0
+	r := &Reconciler{Fleet: fleet.New(deaf{}, func() time.Time { return now }),
+		Served: func(context.Context, ...*ruleset.Rule) (lint.Served, error) {
+			asked++
+			return lint.Served{}, nil
+		}}
+	look := func(want int, wait time.Duration, why string) {
+		t.Helper()
+		r.Fleet.SetRules(ruleset.NewSet(ruleset.Compile(a, nil, now), ruleset.Compile(b, nil, now)), nil, now)
+		for _, rule := range []*v1alpha1.NodeReadinessRule{a, b} {
+			if _, next, err := r.served(t.Context(), rule, now); err != nil || next != wait {
+				t.Errorf("%s: the next look for rule %s is in %s: %v", why, rule.Name, next, err)
+			}
+		}
+		if asked != want {
+			t.Errorf("%s: %d looks, want %d", why, asked, want)
+		}
+	}
+	look(1, time.Minute, "at first")
+	now = now.Add(59 * time.Second)
+	look(1, time.Second, "before the minute has passed")
+	a.Generation++
+	look(2, time.Minute, "after an edit")
+	now = now.Add(time.Minute)
+	look(3, time.Minute, "a minute later")
+}
+
 var _ = BeforeSuite(func() { server = suite.Server() })
 
 type deaf struct{}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -25,7 +26,7 @@ const (
 	ReasonKeptAway   = "KeptAway"
 )
 
-// servedEvery is the least time between two checks of what serves a rule.
+// servedEvery is the least time between two checks of what serves the same rules.
 const servedEvery = time.Minute
 
 // reportServed sets the condition Served, and returns when to check again. If the check fails, the condition stays.
@@ -36,7 +37,7 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionServed)
 		return 0
 	}
-	served, next, err := r.served(ctx, rule, compiled, now)
+	served, next, err := r.served(ctx, rule, now)
 	if err != nil {
 		log.FromContext(ctx).V(2).Info("Not known what serves a rule", "rule", rule.Name, "error", err.Error())
 		return next
@@ -69,24 +70,32 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 	return next
 }
 
-// served returns what serves a rule, from memory for some time, and when that ends.
-func (r *Reconciler) served(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
-	now time.Time) (lint.Served, time.Duration, error) {
-	r.mu.Lock()
-	p := r.progress(rule)
-	known, next := p.served, p.servedAt.Add(servedEvery).Sub(now)
-	fresh := next > 0 && p.servedFor == rule.Generation
-	r.mu.Unlock()
-	if fresh {
-		return known, next, nil
+// look is what a look at the cluster has found, for all rules that there were then.
+type look struct {
+	found lint.Served
+	at    time.Time
+	// rules are the generations of the rules.
+	rules map[types.UID]int64
+}
+
+// served returns what serves the rules, from memory for some time, and when that ends. A rule that is new or edited
+// since the last look needs another one. All rules share a look: of a provider, it lists the DaemonSets of all
+// namespaces.
+func (r *Reconciler) served(ctx context.Context, rule *v1alpha1.NodeReadinessRule, now time.Time) (lint.Served,
+	time.Duration, error) {
+	r.looking.Lock() // over the requests: they serve the other rules, too
+	defer r.looking.Unlock()
+	if next := r.looked.at.Add(servedEvery).Sub(now); next > 0 && r.looked.rules[rule.UID] == rule.Generation {
+		return r.looked.found, next, nil
 	}
-	found, err := r.Served(ctx, compiled)
+	all := r.Fleet.Rules().All()
+	found, err := r.Served(ctx, all...)
 	if err != nil {
 		return found, servedEvery, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p = r.progress(rule)
-	p.served, p.servedAt, p.servedFor = found, now, rule.Generation
+	r.looked = look{found, now, make(map[types.UID]int64, len(all))}
+	for _, rule := range all {
+		r.looked.rules[rule.UID] = rule.Generation
+	}
 	return found, servedEvery, nil
 }
