@@ -6,9 +6,11 @@ package rule
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +40,7 @@ type waited struct {
 func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(rule, v1alpha1.Served().Finalizer) {
-		return reconcile.Result{}, nil
+		return r.sayCleaned(ctx, rule)
 	}
 	if compiled.Yields() { // the fleet gets another version when the other controller's rules are read
 		later, err := r.sayDeleting(ctx, rule, "this is fixed: "+compiled.Problems[0].String())
@@ -66,23 +68,50 @@ func (r *Reconciler) cleanUp(ctx context.Context, rule *v1alpha1.NodeReadinessRu
 		r.warn(rule, reasonCleanupIncomplete, actionCleanUp,
 			"%s could not be cleaned up; the operator retries: %s", text.Nodes(len(left)), text.Few(left, maxNames, len(left)))
 	}
-	return reconcile.Result{}, nil
+	return r.sayCleaned(ctx, rule)
+}
+
+// sayCleaned removes what the status says of nodes if the finalizers of others keep a rule for which the operator does
+// nothing more.
+func (r *Reconciler) sayCleaned(ctx context.Context, rule *v1alpha1.NodeReadinessRule) (reconcile.Result, error) {
+	if len(rule.Finalizers) == 0 {
+		return reconcile.Result{}, nil
+	}
+	status := v1alpha1.NodeReadinessRuleStatus{ObservedGeneration: rule.Generation, Nodes: &v1alpha1.NodeCounts{}}
+	if ready := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		status.Conditions = []metav1.Condition{*ready}
+	}
+	r.setDeleting(&status, rule.Generation, "other controllers remove their finalizers: "+strings.Join(rule.Finalizers, ", "))
+	later, err := r.write(ctx, rule, status)
+	return reconcile.Result{RequeueAfter: later}, err
 }
 
 // sayDeleting writes into the status, once, what the rule waits for. It returns when to try again if the statuses of
 // other rules come first.
 func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule, until string) (time.Duration,
 	error) {
-	changed := meta.SetStatusCondition(&rule.Status.Conditions, metav1.Condition{
+	status := rule.Status.DeepCopy()
+	r.setDeleting(status, rule.Generation, until)
+	return r.write(ctx, rule, *status)
+}
+
+func (r *Reconciler) setDeleting(status *v1alpha1.NodeReadinessRuleStatus, generation int64, until string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: ReasonDeleting,
 		Message:            text.Clip("The rule is being deleted, and waits until "+until, v1alpha1.MaxStatusMessage),
-		ObservedGeneration: rule.Generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
-	if !changed {
+		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(r.Clock.Now())})
+}
+
+// write writes the status of a deleted rule, if it has changed.
+func (r *Reconciler) write(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
+	status v1alpha1.NodeReadinessRuleStatus) (time.Duration, error) {
+	if equality.Semantic.DeepEqual(status, rule.Status) {
 		return 0, nil
 	}
 	if later := r.admit(rule, r.Clock.Now()); later > 0 {
 		return later, nil
 	}
+	rule.Status = status
 	if err := client.IgnoreNotFound(r.Client.Status().Update(ctx, rule)); err != nil && !apierrors.IsConflict(err) {
 		return 0, fmt.Errorf("writing the status of rule %q: %w", rule.Name, err)
 	}

@@ -748,8 +748,10 @@ var _ = Describe("A rule", func() {
 })
 
 var _ = Describe("A deleted rule", func() {
-	deleted := func(ctx context.Context, left bool) *desk {
-		d := newDesk(ctx, network(), node("a"))
+	deleted := func(ctx context.Context, left bool, finalizers ...string) *desk {
+		rule := network()
+		rule.Finalizers = finalizers
+		d := newDesk(ctx, rule, node("a"))
 		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.reconcile()
 		if left {
@@ -776,6 +778,21 @@ var _ = Describe("A deleted rule", func() {
 		d.cleaned(0)
 		d.reconcile()
 		Expect(gone(ctx, d)).To(BeTrue())
+	})
+
+	It("says nothing of nodes while the finalizer of another controller keeps it", func(ctx context.Context) {
+		d := deleted(ctx, false, "example.com/other")
+		d.cleaned(0)
+		d.reconcile()
+		Expect(d.read().Finalizers).To(Equal([]string{"example.com/other"}))
+		Expect(d.rule.Status.Nodes).To(HaveValue(BeZero()))
+		Expect(d.rule.Status.NodeEvaluations).To(BeEmpty())
+		Expect(d.rule.Status.Conditions).To(ConsistOf(And(HaveField("Type", v1alpha1.ConditionReady),
+			HaveField("Reason", ReasonDeleting), HaveField("Message", HaveSuffix(": example.com/other")))))
+		written := d.rule.ResourceVersion
+		d.step(time.Hour)
+		d.reconcile()
+		Expect(d.read().ResourceVersion).To(Equal(written))
 	})
 
 	It("waits for a node that has not been looked at since: a patch from before may be on its way",
