@@ -31,7 +31,7 @@ var (
 	modeDesc = desc("node_readiness_rule_mode",
 		"1 for the mode of a rule: Enforced, Suspended, DryRun, Frozen or Deleting.", "mode")
 	overBudgetDesc = desc("node_readiness_over_budget_nodes",
-		"Nodes that are not ready, but are not tainted because of the rule's maxUnavailable.")
+		"Nodes that are not ready, but are not held because of the rule's maxUnavailable or limits.")
 	oldestHoldDesc = desc("node_readiness_oldest_hold_seconds",
 		"Time since the rule tainted the node that it has held the longest; 0 if it holds no node.")
 	blockedDesc = desc("node_readiness_blocked_nodes",
