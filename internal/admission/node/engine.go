@@ -138,8 +138,9 @@ func (e *Engine) Ready(*http.Request) error {
 	case e.mode != ModePolicy || e.acting() == EnginePolicy:
 		return nil
 	case !e.served:
-		return errors.New("--node-admission=policy: the API server does not serve admissionregistration.k8s.io/v1 " +
-			"MutatingAdmissionPolicy (Kubernetes 1.36)")
+		return errors.New("--node-admission=policy: when the operator started, the API server did not serve " +
+			"admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36): upgrade Kubernetes, and restart the " +
+			"operator")
 	case e.installed() && e.found["crd"]:
 		return nil // the leader writes the object, also if this replica must be ready before another one stops to lead
 	case e.installed():

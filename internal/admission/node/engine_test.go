@@ -27,7 +27,7 @@ var _ = Describe("An engine that is asked for by name and does not exist", func(
 		Expect(e.Acting()).To(Equal(EngineNone))
 		want := `no MutatingAdmissionPolicy "another-policy"`
 		if !server.Has(GinkgoTB(), cluster.MutatingAdmissionPolicies) {
-			want = "the API server does not serve admissionregistration.k8s.io/v1 MutatingAdmissionPolicy (Kubernetes 1.36)"
+			want = "(Kubernetes 1.36): upgrade Kubernetes, and restart the operator"
 		}
 		Expect(e.Ready(nil)).To(MatchError(ContainSubstring(want)))
 	})
