@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -154,4 +155,21 @@ func (s *Set) freezeForeign(f Foreign, before *Set) *Set {
 		return s
 	}
 	return NewSet(rules...)
+}
+
+// inherited returns the nodes with the rule's taint from a status that only the incumbent controller has written.
+func inherited(obj *v1alpha1.NodeReadinessRule) map[string]struct{} {
+	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) != nil {
+		return nil
+	}
+	var nodes map[string]struct{}
+	for _, e := range obj.Status.NodeEvaluations {
+		if e.TaintStatus == v1alpha1.TaintPresent {
+			if nodes == nil {
+				nodes = map[string]struct{}{}
+			}
+			nodes[e.NodeName] = struct{}{}
+		}
+	}
+	return nodes
 }

@@ -246,7 +246,8 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 
 // putInForce sets since when an enforced rule is in force with its selector, and whether no status says so yet. The
 // status tells, unless it was written before a dry-run or a suspension that has ended, or before another controller
-// managed the taint. A new rule is in force since its creation. Any other rule is put in force now.
+// managed the taint. A new rule is in force since its creation, unless it was edited since. Any other rule is put in
+// force now.
 //
 // The time is by the API server's clock, as the creation of nodes is. By a leader's clock that is ahead, new nodes
 // would be existing nodes, until another leader comes. By one that is behind, existing nodes would be new.
@@ -259,7 +260,7 @@ func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Momen
 	switch {
 	case was && !prev.InForceSince.After(latest):
 		r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
-	case prev == nil && !told && meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady) == nil:
+	case prev == nil && !told && asCreated(obj):
 		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
 	case told && s.InForce.StartTime.Time.Before(r.BegunAt):
 		r.BegunAt = s.InForce.StartTime.Time
@@ -284,31 +285,21 @@ func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment)
 		if r.InForceSince.Before(r.BegunAt) {
 			r.BegunAt = r.InForceSince
 		}
-	case meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil:
+	case asCreated(obj):
 		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
 	}
+}
+
+// asCreated reports whether no operator has processed a rule, and it is as it was created, or of the incumbent
+// controller. A rule that was edited may have been suspended or in dry-run before: nodes of that time are in service.
+func asCreated(obj *v1alpha1.NodeReadinessRule) bool {
+	return meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil && (obj.Generation <= 1 ||
+		!equality.Semantic.DeepEqual(obj.Status, v1alpha1.NodeReadinessRuleStatus{}))
 }
 
 // begin puts a rule in force now.
 func (r *Rule) begin(now Moment) {
 	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
-}
-
-// inherited returns the nodes with the rule's taint from a status that only the incumbent controller has written.
-func inherited(obj *v1alpha1.NodeReadinessRule) map[string]struct{} {
-	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) != nil {
-		return nil
-	}
-	var nodes map[string]struct{}
-	for _, e := range obj.Status.NodeEvaluations {
-		if e.TaintStatus == v1alpha1.TaintPresent {
-			if nodes == nil {
-				nodes = map[string]struct{}{}
-			}
-			nodes[e.NodeName] = struct{}{}
-		}
-	}
-	return nodes
 }
 
 func hashSelector(s *v1alpha1.NodeSelector) string {

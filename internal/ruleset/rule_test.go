@@ -80,6 +80,12 @@ func TestInForce(t *testing.T) {
 		just  bool
 	}{
 		"a rule that was not processed is in force since its creation": {rule: valid(), since: at(-1000), just: true},
+		"one that was edited before, and perhaps was suspended, is put in force now": {
+			rule: valid().Generation(2), since: at(0), just: true,
+		},
+		"one that was edited before, and perhaps was in force, is in dry-run since now": {
+			rule: valid().Generation(2).DryRun(true), since: at(0), just: true,
+		},
 		"one that was only compiled before still is": {
 			rule: valid(), prev: compiled(valid(), at(-20)), since: at(-1000), just: true,
 		},
@@ -134,7 +140,7 @@ func TestInForce(t *testing.T) {
 			rule: valid().Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
 		},
 		"a rule of the incumbent controller, which writes other conditions, is in force since its creation": {
-			rule: valid().StatusNode("n1", v1alpha1.TaintPresent), since: at(-1000), just: true,
+			rule: valid().Generation(2).StatusNode("n1", v1alpha1.TaintPresent), since: at(-1000), just: true,
 		},
 		"in dry-run it is judged as if it were put in force when that was first seen": {
 			rule: told(-300).DryRun(true), since: at(0), just: true,
