@@ -505,6 +505,16 @@ func TestAWriteWithoutAnAnswerKeepsItsPlace(t *testing.T) {
 			asks("the cache cannot be that old", 1, true)
 
 			begin()
+			f.now = f.now.Add(-time.Hour)
+			if freed, again := f.FreePlaces(f.now, f.now); freed || again != time.Minute {
+				t.Errorf("use %d, %s: the clock was set back: freed %t, again %s", use, later, freed, again)
+			}
+			f.now = f.now.Add(time.Minute)
+			if freed, _ := f.FreePlaces(f.now, f.now); !freed {
+				t.Errorf("use %d, %s: the clock was set back: never freed", use, later)
+			}
+
+			begin()
 			f.Delete(0, f.nodes[0], f.now)
 			f.is(0, Node{})
 			f.Settle(0, "", Fate{}, Fate{}, f.now)

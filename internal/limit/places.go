@@ -111,6 +111,10 @@ func (l *Limit) FreePlaces(now, server time.Time) (freed bool, again time.Durati
 	freed, again = l.freeDeleted(server)
 	for u := range kinds {
 		for n, g := range l.lines[u].granted {
+			if g.unknown.After(now) { // the clock was set back meanwhile
+				g.unknown = now
+				l.lines[u].granted[n] = g
+			}
 			switch left := g.unknown.Add(unknownKept).Sub(now); {
 			case g.unknown.IsZero() || g.asked:
 			case left <= 0:
