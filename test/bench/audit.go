@@ -146,10 +146,11 @@ func (l *auditLog) read(user string, r *requests) (bool, error) {
 
 // quiet waits until a user has asked for nothing for a while.
 func (l *auditLog) quiet(ctx context.Context, user string, r *requests) error {
-	limit, last := time.Now().Add(idleLimit), time.Now()
-	for time.Since(last) < idleFor {
+	ctx, cancel := context.WithTimeout(ctx, idleLimit)
+	defer cancel()
+	for last := time.Now(); time.Since(last) < idleFor; {
 		if !sleep(ctx, 100*time.Millisecond) {
-			return ctx.Err()
+			return fmt.Errorf("it still sends requests after its work was done, the latest: %s: %w", r.latest, ctx.Err())
 		}
 		more, err := l.read(user, r)
 		if err != nil {
@@ -157,9 +158,6 @@ func (l *auditLog) quiet(ctx context.Context, user string, r *requests) error {
 		}
 		if more {
 			last = time.Now()
-		}
-		if time.Now().After(limit) {
-			return fmt.Errorf("it still sends requests %s after its work was done, the latest: %s", idleLimit, r.latest)
 		}
 	}
 	return nil

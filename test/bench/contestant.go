@@ -28,82 +28,74 @@ const (
 
 var contestants = []string{equalName, leanName, operatorName}
 
-// contestant is one that is measured.
+// contestant is a process that is measured.
 type contestant struct {
-	name, user string
+	*cluster.Component
 	process    cluster.Process
+	name, user string
 	base       string // the URL below which its metrics are, or what the floor serves
 }
 
 func (c *contestant) isOperator() bool { return c.name == operatorName }
 
-func (b *bench) contestant(name string) (*contestant, error) {
-	c := &contestant{name: name, user: userStem + name}
-	kubeconfig, err := b.cluster.KubeconfigFor(c.user, "system:masters")
+// newContestant returns a contestant that runs nowhere yet.
+func newContestant(run *measure.Run, name, operator, kubeconfig string, elect bool) (*contestant, error) {
+	address, err := cluster.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	c.process, c.base, err = command(b.Run, name, b.operator, kubeconfig, false)
+	probes, err := cluster.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	c := &contestant{name: name, user: userStem + name, base: "http://" + address}
+	ready := cluster.Probe(nil, "http://"+probes+"/readyz")
+	c.process = cluster.Process{Name: name, Path: operator, Ready: ready, Args: []string{
+		"--kubeconfig=" + kubeconfig, fmt.Sprintf("--leader-elect=%t", elect), "--leader-election-namespace=default",
+		"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
+		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
+	}}
+	if !c.isOperator() {
+		c.process = cluster.Process{Name: name, Path: self, Ready: cluster.Probe(nil, c.base+"/readyz"), Args: []string{
+			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", run.Rules),
+			"--evidence=" + run.Evidence, fmt.Sprintf("--lean=%t", name == leanName),
+		}}
+	}
+	if limit := run.MemoryTarget() << 20; limit > 0 {
+		c.process.Env = []string{fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20))}
+	}
 	return c, err
 }
 
 // apply makes a contestant act, on nodes that it has only watched until then.
 func (b *bench) apply(ctx context.Context, c *contestant) error {
-	if c.isOperator() {
-		return b.createRules(ctx)
+	if !c.isOperator() {
+		return cluster.Probe(nil, c.base+"/apply")(ctx)
 	}
-	return cluster.Probe(nil, c.base+"/apply")(ctx)
-}
-
-// command returns how a contestant is started, and the URL below which its metrics are, or what the floor serves.
-func command(run *measure.Run, name, operator, kubeconfig string, elect bool) (p cluster.Process, base string,
-	err error,
-) {
-	address, err := cluster.FreeAddress()
-	if err != nil {
-		return p, "", err
-	}
-	base = "http://" + address
-	var env []string
-	if limit := run.MemoryTarget() << 20; limit > 0 {
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", min(limit/10*9, limit-64<<20)))
-	}
-	if name != operatorName {
-		self, err := os.Executable()
-		ready := cluster.Probe(nil, base+"/readyz")
-		return cluster.Process{Name: name, Path: self, Env: env, Ready: ready, Args: []string{
-			"floor", "--kubeconfig=" + kubeconfig, "--address=" + address, fmt.Sprintf("--rules=%d", run.Rules),
-			"--evidence=" + run.Evidence, fmt.Sprintf("--lean=%t", name == leanName),
-		}}, base, err
-	}
-	probes, err := cluster.FreeAddress()
-	ready := cluster.Probe(nil, "http://"+probes+"/readyz")
-	p = cluster.Process{Name: name, Path: operator, Env: env, Ready: ready, Args: []string{
-		"--kubeconfig=" + kubeconfig, fmt.Sprintf("--leader-elect=%t", elect), "--leader-election-namespace=default",
-		"--metrics-bind-address=" + address, "--metrics-secure=false", "--health-probe-bind-address=" + probes,
-		fmt.Sprintf("--node-concurrent-reconciles=%d", workers),
-	}}
-	return p, base, err
-}
-
-func (b *bench) createRules(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for i := range b.Rules {
-		rule := newRule(i)
-		b.require(&rule.Spec, i)
-		all.Go(func() error { return b.cluster.Client.Create(ctx, rule) })
+		all.Go(func() error { return b.cluster.Client.Create(ctx, newRule(i, b.Evidence)) })
 	}
 	return all.Wait()
 }
 
-// newRule returns a rule that selects all nodes, without evidence.
-func newRule(i int) *v1alpha1.NodeReadinessRule {
+// newRule returns a rule that selects all nodes.
+func newRule(i int, evidence string) *v1alpha1.NodeReadinessRule {
 	rule := &v1alpha1.NodeReadinessRule{ObjectMeta: metav1.ObjectMeta{Name: ruleName(i)}}
 	rule.Spec = v1alpha1.NodeReadinessRuleSpec{
 		NodeSelector:    v1alpha1.NodeSelector{MatchLabels: map[string]v1alpha1.LabelValue{poolLabel: poolValue}},
 		Taint:           &v1alpha1.Taint{Key: taintKey(i), Value: taintValue, Effect: "NoSchedule"},
 		EnforcementMode: v1alpha1.EnforcementModeContinuous,
 	}
+	if evidence != measure.ByPods {
+		rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
+		return rule
+	}
+	rule.Spec.Requirements = []v1alpha1.Requirement{{Name: evidenceValue, Pods: &v1alpha1.PodsRequirement{
+		Namespace: evidenceNamespace,
+		Selector:  v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{evidenceLabel: evidenceValue}},
+	}}}
 	return rule
 }
 

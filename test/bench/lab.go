@@ -10,8 +10,6 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,67 +103,45 @@ func (l *lab) beat(i int) {
 	})
 }
 
-// process is an operator that runs. base is the URL of its metrics.
-type process struct {
-	*cluster.Component
-	base  string
-	ready func(context.Context) error
-}
-
 // run starts the operator, and waits until it is ready.
-func (l *lab) run(ctx context.Context, replica int) (*process, error) {
-	run, base, err := command(l.Run, operatorName, l.operator, l.kubeconfig, replica > 0)
+func (l *lab) run(ctx context.Context, replica int) (*contestant, error) {
+	c, err := newContestant(l.Run, operatorName, l.operator, l.kubeconfig, replica > 0)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{base: base, ready: run.Ready}
-	run.Name, run.Ready = fmt.Sprintf("operator-%d", replica), nil // with many nodes, that takes long
-	if p.Component, err = cluster.NewProcess(l.dir, run); err != nil {
+	c.process.Name = fmt.Sprintf("operator-%d", replica)
+	if c.Component, err = cluster.NewProcess(l.dir, c.process); err != nil {
 		return nil, err
 	}
-	return p, l.start(ctx, p)
+	return c, c.Start(ctx)
 }
 
-// start starts a process again.
-func (l *lab) start(ctx context.Context, p *process) error {
-	err := p.Start(ctx)
-	if err != nil {
+// looked waits until the operator has looked at each node.
+func (l *lab) looked(ctx context.Context, p *contestant) error {
+	return cluster.Poll(ctx, runLimit, func() error {
+		_, metrics, err := cluster.Get(ctx, p.base+"/metrics")
+		looks := 0.0
+		for _, result := range []string{"success", "requeue_after", "requeue", "error"} {
+			n, errMetric := cluster.Metric(metrics,
+				fmt.Sprintf(`controller_runtime_reconcile_total{controller="node",result=%q}`, result))
+			looks, err = looks+n, errors.Join(err, errMetric)
+		}
+		if err == nil && int(looks) < l.Nodes {
+			err = fmt.Errorf("%v of %d nodes are looked at", looks, l.Nodes)
+		}
 		return err
-	}
-	err = cluster.Poll(ctx, runLimit, func() error {
-		if p.PID() == 0 {
-			return nil
-		}
-		return p.ready(ctx)
 	})
-	if p.PID() == 0 {
-		return fmt.Errorf("%s has ended: %s", p.LogFile(), p.LogTail(20))
-	}
-	return err
-}
-
-// reconciles is how many nodes the operator has looked at.
-func (p *process) reconciles(ctx context.Context) (int, error) {
-	_, text, err := cluster.Get(ctx, p.base+"/metrics")
-	sum := 0.0
-	for line := range strings.Lines(text) { // one for each result
-		if strings.HasPrefix(line, `controller_runtime_reconcile_total{controller="node",`) {
-			n, _ := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:len(line)-1], 64)
-			sum += n
-		}
-	}
-	return int(sum), err
 }
 
 // measured measures a part of the work of a process, and adds a line to the results.
-func (l *lab) measured(p *process, phase string, part func() error) error {
+func (l *lab) measured(ctx context.Context, p *contestant, phase string, part func(context.Context) error) error {
 	counted := l.server.Counts()
 	meter, err := measure.NewMeter(p.PID())
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := part(); err != nil {
+	if err := part(ctx); err != nil {
 		return fmt.Errorf("%s: %w", phase, err)
 	}
 	usage, err := meter.Usage()

@@ -36,7 +36,45 @@ func runSynthetic(ctx context.Context, run *measure.Run, outage bool) error {
 	return run.Finish()
 }
 
-// measureAll takes the operator through all parts, or through an outage.
+// step is a part of the operator's work. It is measured, unless it has no title.
+type step struct {
+	title string
+	do    func(context.Context) error
+}
+
+// steps returns what a run consists of, after the start of the operator.
+func (l *lab) steps(p *contestant, outage bool) []step {
+	turn := func(title string, status corev1.ConditionStatus, nodes, but int) step {
+		return step{title, func(ctx context.Context) error { return l.turnAll(ctx, status, nodes, but) }}
+	}
+	all := []step{
+		{"rules applied", func(ctx context.Context) error { return l.burst(ctx, l.Rules, 0, l.apply) }},
+		turn("all evidence turns good", corev1.ConditionTrue, l.Nodes, 0),
+		turn("all evidence turns bad", corev1.ConditionFalse, l.Nodes, 0),
+		turn("the same again: good", corev1.ConditionTrue, l.Nodes, 0),
+	}
+	if outage {
+		return append(all,
+			step{do: l.limit},
+			turn("outage under maxUnavailable", corev1.ConditionFalse, l.Nodes, l.Nodes-(l.Nodes*3+9)/10),
+			turn("its end", corev1.ConditionTrue, l.Nodes, 0),
+			step{do: l.statuses},
+		)
+	}
+	return append(all,
+		step{"heartbeats only", func(ctx context.Context) error { return l.steady(ctx, 0) }},
+		step{"heartbeats, and 10 changes a second", func(ctx context.Context) error {
+			return errors.Join(l.steady(ctx, changes), l.quiet(ctx))
+		}},
+		turn("", corev1.ConditionTrue, min(changes, l.Nodes), 0),
+		step{"all nodes listed again", l.relist},
+		step{do: l.statuses},
+		step{do: func(ctx context.Context) error { return l.restart(ctx, p) }},
+		step{do: l.standby},
+	)
+}
+
+// measureAll takes the operator through all steps.
 func (l *lab) measureAll(ctx context.Context, outage bool) error {
 	l.expect(0)
 	began := time.Now()
@@ -49,43 +87,17 @@ func (l *lab) measureAll(ctx context.Context, outage bool) error {
 	if err := l.looked(ctx, p); err != nil { // what it does as it starts is not measured
 		return err
 	}
-	part := func(title string, f func() error) {
-		if err == nil {
-			err = l.measured(p, "operator: "+title, f)
+	for _, s := range l.steps(p, outage) {
+		if s.title == "" {
+			err = s.do(ctx)
+		} else {
+			err = l.measured(ctx, p, "operator: "+s.title, s.do)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	turn := func(title string, status corev1.ConditionStatus) {
-		part(title, func() error { return l.turnAll(ctx, status, l.Nodes, 0) })
-	}
-	part("rules applied", func() error { return l.burst(ctx, l.Rules, 0, l.apply) })
-	turn("all evidence turns good", corev1.ConditionTrue)
-	turn("all evidence turns bad", corev1.ConditionFalse)
-	turn("the same again: good", corev1.ConditionTrue)
-	if outage {
-		if err == nil {
-			err = l.limit(ctx)
-		}
-		missing := l.Nodes - (l.Nodes*3+9)/10
-		part("outage under maxUnavailable", func() error { return l.turnAll(ctx, corev1.ConditionFalse, l.Nodes, missing) })
-		turn("its end", corev1.ConditionTrue)
-		return errors.Join(err, l.statuses(ctx))
-	}
-	part("heartbeats only", func() error { l.steady(ctx, 0); return ctx.Err() })
-	part("heartbeats, and 10 changes a second", func() error { l.steady(ctx, changes); return l.quiet(ctx) })
-	if err == nil {
-		err = l.turnAll(ctx, corev1.ConditionTrue, min(changes, l.Nodes), 0)
-	}
-	part("all nodes listed again", func() error { l.server.Relist(); return l.quiet(ctx) })
-	for _, next := range []func() error{
-		func() error { return l.statuses(ctx) },
-		func() error { return l.restart(ctx, p) },
-		func() error { return l.standby(ctx) },
-	} {
-		if err == nil {
-			err = next()
-		}
-	}
-	return err
+	return nil
 }
 
 // burst carries out a change, and waits until all nodes but some have the taints that are expected.
@@ -129,19 +141,19 @@ func (l *lab) turnAll(ctx context.Context, status corev1.ConditionStatus, nodes,
 // apply creates the rules.
 func (l *lab) apply() {
 	for i := range l.Rules {
-		rule := newRule(i)
+		rule := newRule(i, l.Evidence)
 		rule.Generation = 1
-		rule.Spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(i), RequiredStatus: "True"}}
 		l.server.Put("nodereadinessrules", rule)
 	}
 }
 
 // steady sends heartbeats, and changes one node after the other among them, so many times, unless that is 0.
-func (l *lab) steady(ctx context.Context, changes int) {
+func (l *lab) steady(ctx context.Context, changes int) error {
 	// The bench's own garbage collections, of all its nodes, would take the cores and count as the operator's delays.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	l.expect(-1)
-	heartbeat, change := time.NewTicker(time.Second/time.Duration(l.heartbeats())), time.NewTicker(changeEvery)
+	perSecond := max(heartbeatsPerSecond, l.Nodes/reportEvery)
+	heartbeat, change := time.NewTicker(time.Second/time.Duration(perSecond)), time.NewTicker(changeEvery)
 	defer heartbeat.Stop()
 	defer change.Stop()
 	end := time.After(steadyFor)
@@ -151,9 +163,9 @@ func (l *lab) steady(ctx context.Context, changes int) {
 	for turned := 0; ; {
 		select {
 		case <-ctx.Done():
-			return
+			return ctx.Err()
 		case <-end:
-			return
+			return nil
 		case <-heartbeat.C:
 			l.beat(int(time.Now().UnixNano()) % l.Nodes)
 		case <-change.C:
@@ -164,23 +176,15 @@ func (l *lab) steady(ctx context.Context, changes int) {
 			if turned/l.Nodes%2 == 1 { // all nodes have changed, so they change back
 				status, taints = corev1.ConditionTrue, 0
 			}
-			l.expectOne(taints)
+			l.mu.Lock()
+			l.want = taints
+			l.mu.Unlock()
 			l.turn(turned%l.Nodes, status)
 			if turned++; turned == changes {
-				return
+				return nil
 			}
 		}
 	}
-}
-
-// heartbeats are how many arrive in a second.
-func (l *lab) heartbeats() int { return max(heartbeatsPerSecond, l.Nodes/reportEvery) }
-
-// expectOne makes the next node that has a number of taints count.
-func (l *lab) expectOne(taints int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.want = taints
 }
 
 // statuses waits until each rule's status says that all nodes are ready.
@@ -196,25 +200,14 @@ func (l *lab) statuses(ctx context.Context) error {
 	})
 }
 
-// looked waits until the operator has looked at each node.
-func (l *lab) looked(ctx context.Context, p *process) error {
-	return cluster.Poll(ctx, runLimit, func() error {
-		n, err := p.reconciles(ctx)
-		if err == nil && n < l.Nodes {
-			err = fmt.Errorf("%d of %d nodes are looked at", n, l.Nodes)
-		}
-		return err
-	})
-}
-
 // restart ends the operator and starts it again: with nothing to do, and then with one node to write.
-func (l *lab) restart(ctx context.Context, p *process) error {
+func (l *lab) restart(ctx context.Context, p *contestant) error {
 	err := p.Stop()
 	began := time.Now()
-	if err := errors.Join(err, l.start(ctx, p)); err != nil {
+	if err := errors.Join(err, p.Start(ctx)); err != nil {
 		return err
 	}
-	err = l.measured(p, "operator: restart with nothing to do", func() error {
+	err = l.measured(ctx, p, "operator: restart with nothing to do", func(ctx context.Context) error {
 		err := l.looked(ctx, p)
 		log.Printf("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
 		return errors.Join(err, l.quiet(ctx))
@@ -226,11 +219,11 @@ func (l *lab) restart(ctx context.Context, p *process) error {
 	l.turn(0, corev1.ConditionFalse)
 	l.expect(l.Rules)
 	l.counts(0, time.Now())
-	if err := errors.Join(err, l.start(ctx, p)); err != nil {
+	if err := errors.Join(err, p.Start(ctx)); err != nil {
 		return err
 	}
 	// The wall time begins when the operator is ready. The percentiles, of one node, begin with its start.
-	err = l.measured(p, "operator: restart, then one change", func() error {
+	err = l.measured(ctx, p, "operator: restart, then one change", func(ctx context.Context) error {
 		_, err := l.wait(ctx, l.Nodes-1)
 		return errors.Join(err, l.quiet(ctx))
 	})
@@ -255,10 +248,13 @@ func (l *lab) standby(ctx context.Context) error {
 		return err
 	}
 	defer standby.Kill() //nolint:errcheck // done with it
-	return l.measured(standby, "standby: all nodes listed again", func() error {
-		l.server.Relist()
-		return l.quiet(ctx)
-	})
+	return l.measured(ctx, standby, "standby: all nodes listed again", l.relist)
+}
+
+// relist makes all watches of nodes begin again.
+func (l *lab) relist(ctx context.Context) error {
+	l.server.Relist()
+	return l.quiet(ctx)
 }
 
 // limit gives all rules a maxUnavailable.

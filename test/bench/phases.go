@@ -54,15 +54,18 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 	if err := b.reset(ctx); err != nil {
 		return nil, fmt.Errorf("resetting the nodes: %w", err)
 	}
-	c, err := b.contestant(name)
+	kubeconfig, err := b.cluster.KubeconfigFor(userStem+name, "system:masters")
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.cluster.Run(ctx, c.process)
+	c, err := newContestant(b.Run, name, b.operator, kubeconfig, false)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, p.Stop()) }()
+	if c.Component, err = b.cluster.Run(ctx, c.process); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
 	// What it asks for as it starts is not measured.
 	if err := b.audit.quiet(ctx, c.user, newRequests()); err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 		if phase == restarted && !c.isOperator() {
 			continue // the floor remembers nothing
 		}
-		m, err := b.phase(ctx, c, p, phase)
+		m, err := b.phase(ctx, c, phase)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", phaseTitles[phase], err)
 		}
@@ -98,12 +101,12 @@ func (b *bench) phaseLimit() time.Duration {
 }
 
 // phase measures one phase.
-func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, phase int) (*measurement, error) {
+func (b *bench) phase(ctx context.Context, c *contestant, phase int) (*measurement, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.phaseLimit())
 	defer cancel()
 	m := &measurement{requests: *newRequests()}
 	runtime.GC() // of the bench, now rather than in the middle
-	meter, err := measure.NewMeter(p.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
+	meter, err := measure.NewMeter(c.PID(), b.cluster.APIServer.PID(), b.cluster.Etcd.PID())
 	if err != nil {
 		return nil, err
 	}
@@ -111,22 +114,22 @@ func (b *bench) phase(ctx context.Context, c *contestant, p *cluster.Component, 
 	case beating:
 		err = b.beat(ctx, m)
 	case restarted:
-		err = b.restart(ctx, c, p, m)
+		err = b.restart(ctx, c, m)
 	default:
 		err = b.change(ctx, c, phase, m)
 	}
 	if err != nil {
-		return nil, errors.Join(err, ended(p))
+		return nil, errors.Join(err, ended(c))
 	}
 	if err := b.audit.quiet(ctx, c.user, &m.requests); err != nil {
 		return nil, err
 	}
 	if phase != restarted { // as another process, which no floor does
 		if m.usage, err = meter.Usage(); err != nil {
-			return nil, errors.Join(err, ended(p))
+			return nil, errors.Join(err, ended(c))
 		}
 	}
-	if m.peak, err = measure.Peak(p.PID()); err != nil {
+	if m.peak, err = measure.Peak(c.PID()); err != nil {
 		return nil, err
 	}
 	m.changes, m.wrongNodes = b.watch.seen()
@@ -159,7 +162,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 		if err != nil {
 			return err
 		}
-		began, from = w.first(), w.acknowledged
+		began, from = w.first, w.acknowledged
 	}
 	reached, err := b.watch.wait(ctx, 0)
 	if err != nil {
@@ -178,26 +181,21 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 // beat carries out the phase of heartbeats, in which nothing is to happen.
 func (b *bench) beat(ctx context.Context, m *measurement) error {
 	b.watch.expect(b.Rules) // as the phase before has left it
-	var began, ended time.Time
+	began := time.Now()
 	for i := range heartbeats {
-		w, err := b.writer.heartbeat(ctx, i%2 == 0)
-		if err != nil {
+		if _, err := b.writer.heartbeat(ctx, i%2 == 0); err != nil {
 			return err
 		}
-		if began.IsZero() {
-			began = w.first()
-		}
-		ended = w.last()
 	}
-	m.wall = ended.Sub(began)
+	m.wall = time.Since(began)
 	return nil
 }
 
 // restart carries out the phase in which the process starts again, first with nothing to do, and then after the
 // evidence of one node has turned good. The time is that from the second start until that node's taints are gone.
-func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component, m *measurement) error {
+func (b *bench) restart(ctx context.Context, c *contestant, m *measurement) error {
 	b.watch.expect(b.Rules)
-	if err := errors.Join(p.Stop(), p.Start(ctx)); err != nil {
+	if err := errors.Join(c.Stop(), c.Start(ctx)); err != nil {
 		return err
 	}
 	idle := newRequests()
@@ -205,14 +203,14 @@ func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component
 		return err
 	}
 	m.idleWrites = idle.writes
-	if err := p.Stop(); err != nil {
+	if err := c.Stop(); err != nil {
 		return err
 	}
 	if err := b.turnFirst(ctx, corev1.ConditionTrue); err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := p.Start(ctx); err != nil {
+	if err := c.Start(ctx); err != nil {
 		return err
 	}
 	err := cluster.Poll(ctx, b.phaseLimit(), func() error {
@@ -225,9 +223,9 @@ func (b *bench) restart(ctx context.Context, c *contestant, p *cluster.Component
 	return err
 }
 
-func ended(p *cluster.Component) error {
-	if p.PID() == 0 {
-		return fmt.Errorf("the process has ended: %s", p.LogTail(20)) // the log goes with the cluster
+func ended(c *contestant) error {
+	if c.PID() == 0 {
+		return fmt.Errorf("the process has ended: %s", c.LogTail(20)) // the log goes with the cluster
 	}
 	return nil
 }

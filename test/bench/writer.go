@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 
-	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
@@ -42,11 +40,11 @@ func newWriter(c metadata.Interface, rules int, names ...string) *writer {
 	return &writer{client: c, rules: rules, names: names, beat: time.Now().Add(-10 * time.Hour)}
 }
 
-// writes says when a node's patch was sent, and when it was acknowledged, node by node.
-type writes struct{ sent, acknowledged []time.Time }
-
-func (w *writes) first() time.Time { return earliest(w.sent) }
-func (w *writes) last() time.Time  { return latest(w.acknowledged) }
+// writes says when the first patch was sent, and when that of each node was acknowledged.
+type writes struct {
+	first        time.Time
+	acknowledged []time.Time
+}
 
 // conditions are those that the rules look at.
 func conditions(rules int, status corev1.ConditionStatus, beat time.Time) []corev1.NodeCondition {
@@ -67,11 +65,7 @@ func conditions(rules int, status corev1.ConditionStatus, beat time.Time) []core
 // setConditions writes all conditions of each node, with one patch.
 func (w *writer) setConditions(ctx context.Context, status corev1.ConditionStatus) (*writes, error) {
 	w.beat = w.beat.Add(heartbeatStep)
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions(w.rules, status, w.beat)}})
-	if err != nil {
-		return nil, err
-	}
-	return w.patchAll(ctx, types.StrategicMergePatchType, patch, "status")
+	return w.patchStatuses(ctx, conditions(w.rules, status, w.beat))
 }
 
 // kubeletConditions are in kubelet's order.
@@ -95,11 +89,13 @@ func (w *writer) heartbeat(ctx context.Context, kubelet bool) (*writes, error) {
 	for _, kind := range kinds {
 		conditions = append(conditions, map[string]any{"type": kind, "lastHeartbeatTime": metav1.NewTime(w.beat)})
 	}
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions}})
-	if err != nil {
-		return nil, err
-	}
-	return w.patchAll(ctx, types.StrategicMergePatchType, patch, "status")
+	return w.patchStatuses(ctx, conditions)
+}
+
+// patchStatuses merges conditions into the status of each node.
+func (w *writer) patchStatuses(ctx context.Context, conditions any) (*writes, error) {
+	body := map[string]any{"status": map[string]any{"conditions": conditions}}
+	return w.patchAll(ctx, types.StrategicMergePatchType, body, "status")
 }
 
 // clear removes all taints, also those of others, and the records of the floor, which has nothing to clean up with.
@@ -108,30 +104,32 @@ func (w *writer) clear(ctx context.Context) error {
 	for i := range w.rules {
 		records[floorRecordKey(i)] = nil
 	}
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": nil},
+	_, err := w.patchAll(ctx, types.MergePatchType, map[string]any{"spec": map[string]any{"taints": nil},
 		"metadata": map[string]any{"annotations": records}})
-	if err != nil {
-		return err
-	}
-	_, err = w.patchAll(ctx, types.MergePatchType, patch)
 	return err
 }
 
-func (w *writer) patchAll(ctx context.Context, kind types.PatchType, patch []byte, subresources ...string) (*writes,
-	error) {
+func (w *writer) patchAll(ctx context.Context, kind types.PatchType, body any, subresources ...string) (
+	*writes, error,
+) {
 	nodes := w.client.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
-	return w.patchEach(ctx, func(ctx context.Context, name string) error {
+	return w.patchEach(ctx, body, func(ctx context.Context, name string, patch []byte) error {
 		_, err := nodes.Patch(ctx, name, kind, patch, metav1.PatchOptions{}, subresources...)
 		return err
 	})
 }
 
-// patchEach sends one patch for each node.
-func (w *writer) patchEach(ctx context.Context, patch func(ctx context.Context, node string) error) (*writes, error) {
-	out := &writes{sent: make([]time.Time, len(w.names)), acknowledged: make([]time.Time, len(w.names))}
+// patchEach sends the same patch for each node.
+func (w *writer) patchEach(
+	ctx context.Context, body any, send func(ctx context.Context, node string, patch []byte) error,
+) (*writes, error) {
+	patch, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	out := &writes{first: time.Now(), acknowledged: make([]time.Time, len(w.names))}
 	return out, forEach(ctx, w.names, func(ctx context.Context, i int, name string) error {
-		out.sent[i] = time.Now()
-		err := patch(ctx, name)
+		err := send(ctx, name, patch)
 		out.acknowledged[i] = time.Now()
 		return err
 	})
@@ -154,27 +152,12 @@ func forEach(ctx context.Context, names []string, send func(ctx context.Context,
 	return all.Wait()
 }
 
-func earliest(times []time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
-func latest(times []time.Time) time.Time   { return slices.MaxFunc(times, time.Time.Compare) }
-
 const (
 	// evidenceNamespace is where the pods are that rules go by, one on each node.
 	evidenceNamespace = "default"
 	evidenceLabel     = "bench.example.com/component"
 	evidenceValue     = "warm-up"
 )
-
-// require makes a rule go by its evidence.
-func (b *bench) require(spec *v1alpha1.NodeReadinessRuleSpec, rule int) {
-	if b.Evidence == measure.ByConditions {
-		spec.Conditions = []v1alpha1.ConditionRequirement{{Type: conditionType(rule), RequiredStatus: "True"}}
-		return
-	}
-	spec.Requirements = []v1alpha1.Requirement{{Name: evidenceValue, Pods: &v1alpha1.PodsRequirement{
-		Namespace: evidenceNamespace,
-		Selector:  v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{evidenceLabel: evidenceValue}},
-	}}}
-}
 
 // turnFirst writes the evidence of the first node.
 func (b *bench) turnFirst(ctx context.Context, status corev1.ConditionStatus) error {
@@ -184,15 +167,12 @@ func (b *bench) turnFirst(ctx context.Context, status corev1.ConditionStatus) er
 
 // turn writes the evidence of the nodes of a writer.
 func (b *bench) turn(ctx context.Context, w *writer, status corev1.ConditionStatus) (*writes, error) {
-	if b.Evidence == measure.ByConditions {
+	if b.Evidence != measure.ByPods {
 		return w.setConditions(ctx, status)
 	}
-	patch, err := json.Marshal(map[string]any{"status": podStatus(status)})
-	if err != nil {
-		return nil, err
-	}
 	pods := w.client.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(evidenceNamespace)
-	return w.patchEach(ctx, func(ctx context.Context, node string) error {
+	body := map[string]any{"status": podStatus(status)}
+	return w.patchEach(ctx, body, func(ctx context.Context, node string, patch []byte) error {
 		_, err := pods.Patch(ctx, evidencePod(node), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 		return err
 	})

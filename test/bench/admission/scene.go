@@ -112,15 +112,9 @@ func setUp(ctx context.Context, now setup) (s *scene, err error) {
 		if err != nil {
 			return s, err
 		}
-		config.QPS = -1
 		if *c, err = kubernetes.NewForConfig(config); err != nil {
 			return s, err
 		}
-	}
-	all := s.cluster.Config()
-	all.QPS = -1
-	if s.cluster.Clientset, err = kubernetes.NewForConfig(all); err != nil {
-		return s, err
 	}
 	return s, s.install(ctx, now)
 }

@@ -35,7 +35,7 @@ func start(ctx context.Context) (err error) {
 	if err := s.setUp(ctx); err != nil {
 		return err
 	}
-	all := map[string]*series{agentName: {}, constantName: {}}
+	all := map[string]series{agentName: {}, constantName: {}}
 	order := []string{agentName, constantName}
 	for round := range run.Rounds {
 		for _, name := range order {
@@ -67,14 +67,21 @@ const (
 	maxMemory = 22 << 20
 )
 
-// series are the measurements of one contestant, round by round.
-type series struct {
-	median, p99, worst []float64 // in microseconds
-	throughput         []float64 // in requests per second
-	cpu                []float64 // in microseconds per request
-}
+// The rows of the table.
+const (
+	median     = "latency, median, µs"
+	p99        = "latency, p99, µs"
+	worst      = "latency, worst, µs"
+	cpu        = "CPU a request, µs"
+	throughput = "requests a second at most"
+)
 
-func (s *series) measure(ctx context.Context, c *contestant) error {
+// series are the measurements of one contestant, by row, round by round.
+type series map[string][]float64
+
+func (s series) add(row string, value float64) { s[row] = append(s[row], value) }
+
+func (s series) measure(ctx context.Context, c *contestant) error {
 	before, err := measure.CPU(c.pid)
 	if err != nil {
 		return err
@@ -87,41 +94,31 @@ func (s *series) measure(ctx context.Context, c *contestant) error {
 	if err != nil {
 		return err
 	}
-	s.median = append(s.median, microseconds(measure.Percentile(took, 50)))
-	s.p99 = append(s.p99, microseconds(measure.Percentile(took, 99)))
-	s.worst = append(s.worst, microseconds(measure.Percentile(took, 100)))
-	s.cpu = append(s.cpu, microseconds(after-before)/float64(len(took)))
-	throughput, err := asFastAsItCan(ctx, c.address, duration)
-	s.throughput = append(s.throughput, throughput)
+	s.add(median, microseconds(measure.Percentile(took, 50)))
+	s.add(p99, microseconds(measure.Percentile(took, 99)))
+	s.add(worst, microseconds(measure.Percentile(took, 100)))
+	s.add(cpu, microseconds(after-before)/float64(len(took)))
+	most, err := asFastAsItCan(ctx, c.address, duration)
+	s.add(throughput, most)
 	return err
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // report fills in the rows and the targets of a run.
-func report(run *measure.Run, agent, constant *series, peak uint64) {
-	for _, row := range []struct {
-		title           string
-		agent, constant []float64
-	}{
-		{"latency, median, µs", agent.median, constant.median},
-		{"latency, p99, µs", agent.p99, constant.p99},
-		{"latency, worst, µs", agent.worst, constant.worst},
-		{"CPU a request, µs", agent.cpu, constant.cpu},
-		{"requests a second at most", agent.throughput, constant.throughput},
-	} {
-		run.Rows = append(run.Rows, []string{row.title, fmt.Sprintf("%.0f", measure.Median(row.agent)),
-			fmt.Sprintf("%.0f", measure.Median(row.constant)), measure.RatioOf(row.agent, row.constant).String()})
+func report(run *measure.Run, agent, constant series, peak uint64) {
+	for _, row := range []string{median, p99, worst, cpu, throughput} {
+		run.Rows = append(run.Rows, []string{row, fmt.Sprintf("%.0f", measure.Median(agent[row])),
+			fmt.Sprintf("%.0f", measure.Median(constant[row])), measure.RatioOf(agent[row], constant[row]).String()})
 	}
 	memory := fmt.Sprintf("%.1f", float64(peak)/(1<<20))
 	run.Rows = append(run.Rows, []string{"peak memory, MiB", memory, "", ""})
-	limit := microseconds(maxP99)
-	p99, p99OfConstant := measure.Median(agent.p99), measure.Median(constant.p99)
+	limit, is, floor := microseconds(maxP99), measure.Median(agent[p99]), measure.Median(constant[p99])
 	run.Targets = []measure.Target{
 		measure.RatioTarget(fmt.Sprintf("latency at most %g x the constant", maxRatio),
-			measure.RatioOf(agent.median, constant.median), maxRatio),
-		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: p99 < limit, Undecided: p99 >= limit && p99OfConstant >= limit,
-			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", p99, p99OfConstant)},
+			measure.RatioOf(agent[median], constant[median]), maxRatio),
+		{Title: fmt.Sprintf("p99 under %s", maxP99), Reached: is < limit, Undecided: is >= limit && floor >= limit,
+			Detail: fmt.Sprintf("%.0f µs, the constant %.0f µs", is, floor)},
 		{Title: fmt.Sprintf("peak memory under %d MiB", maxMemory>>20), Reached: peak < maxMemory, Counted: true,
 			Detail: memory + " MiB"},
 	}

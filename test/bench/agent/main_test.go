@@ -64,11 +64,8 @@ func TestASlowAnswerCountsFromWhenItsRequestWasDue(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	one := []float64{1, 1, 1, 1, 1, 1}
-	agent := &series{median: []float64{100, 200, 200, 150, 170, 130}, p99: []float64{500, 900, 800}, worst: one, cpu: one,
-		throughput: one}
-	constant := &series{median: []float64{100, 100, 100, 100, 100, 100}, p99: []float64{400, 400, 400}, worst: one,
-		cpu: one, throughput: one}
+	agent := series{median: {100, 200, 200, 150, 170, 130}, p99: {500, 900, 800}}
+	constant := series{median: {100, 100, 100, 100, 100, 100}, p99: {400, 400, 400}}
 	check := func(peak uint64, fails bool, lines ...string) {
 		t.Helper()
 		run := &measure.Run{Evidence: measure.Agent}
@@ -84,10 +81,10 @@ func TestReport(t *testing.T) {
 	}
 	check(20<<20, false, "| latency at most 2 x the constant | 1.60 (1.00-2.00), reached",
 		"| p99 under 1ms | 800 µs, the constant 400 µs, reached", "| peak memory under 22 MiB | 20.0 MiB, reached")
-	agent.p99 = []float64{2000, 2000, 800}
-	agent.median[0] = 300 // the median of the rounds' ratios is still below 2
+	agent[p99] = []float64{2000, 2000, 800}
+	agent[median][0] = 300 // the median of the rounds' ratios is still below 2
 	check(22<<20, true, ", undecided", "| p99 under 1ms | 2000 µs, the constant 400 µs, NOT reached",
 		"| peak memory under 22 MiB | 22.0 MiB, NOT reached")
-	constant.p99 = []float64{3000, 3000, 3000} // the machine is too busy
+	constant[p99] = []float64{3000, 3000, 3000} // the machine is too busy
 	check(0, false, "| p99 under 1ms | 2000 µs, the constant 3000 µs, undecided")
 }

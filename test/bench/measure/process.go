@@ -33,16 +33,6 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(used.Nano()), nil
 }
 
-// cpuOfAll returns the CPU time that all processes of the machine have used.
-func cpuOfAll() (time.Duration, error) {
-	if errProc != nil {
-		return 0, nil
-	}
-	stat, err := proc.Stat()
-	t := stat.CPUTotal
-	return seconds(t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ), err
-}
-
 // Peak returns the most resident memory of a process, in bytes.
 func Peak(pid int) (uint64, error) {
 	if errProc != nil {
@@ -56,10 +46,14 @@ func Peak(pid int) (uint64, error) {
 	return status.VmHWM, err
 }
 
-// stolen returns the CPU time that the host has given to other machines.
-func stolen() time.Duration {
-	stat, _ := proc.Stat()
-	return seconds(stat.CPUTotal.Steal)
+// machine returns the CPU time that all processes have used, and what the host has given to other machines.
+func machine() (used, stolen time.Duration, err error) {
+	if errProc != nil {
+		return 0, 0, nil
+	}
+	stat, err := proc.Stat()
+	t := stat.CPUTotal
+	return seconds(t.User + t.Nice + t.System + t.IRQ + t.SoftIRQ), seconds(t.Steal), err
 }
 
 // Meter measures CPU time from one moment to another.
@@ -93,7 +87,7 @@ func (m *Meter) read() ([]time.Duration, error) {
 		}
 		out = append(out, used)
 	}
-	all, err := cpuOfAll()
+	all, _, err := machine()
 	return append(out, all), err
 }
 

@@ -111,7 +111,8 @@ type Guarded struct{ Wall, P99 float64 }
 // NewRun returns a run that begins now, with the flags that all benches have. Call it before anything is built: the
 // checkout may move on while a bench runs.
 func NewRun(ctx context.Context, evidence string, rounds int) *Run {
-	r := &Run{Commit: commit(ctx), Evidence: evidence, stolen: stolen(), Machine: fmt.Sprintf("%s/%s, %d CPUs, %s",
+	_, stolen, _ := machine()
+	r := &Run{Commit: commit(ctx), Evidence: evidence, stolen: stolen, Machine: fmt.Sprintf("%s/%s, %d CPUs, %s",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())}
 	flag.IntVar(&r.Rounds, "rounds", rounds, "`number` of rounds; the tables have their medians")
 	flag.StringVar(&r.file, "json", "", "`file` for the numbers of the tables, as JSON, for docs/bench")
@@ -145,9 +146,10 @@ func (r *Run) Finish() error {
 
 // Write writes the run to the file that the flag --json names, if it is set.
 func (r *Run) Write() error {
-	r.Stolen = (stolen() - r.stolen).Seconds()
-	if r.file == "" {
-		return nil
+	_, stolen, err := machine()
+	r.Stolen = (stolen - r.stolen).Seconds()
+	if err != nil || r.file == "" {
+		return err
 	}
 	raw, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

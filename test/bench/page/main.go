@@ -8,6 +8,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -21,26 +22,19 @@ func main() {
 	if len(os.Args) < 3 {
 		log.Fatal("usage: page PAGE FILE.json...")
 	}
-	if err := write(os.Args[1], os.Args[2:]); err != nil {
+	page := os.Args[1]
+	runs, err := measure.Read(os.Args[2:])
+	text, errText := os.ReadFile(page)
+	if err := errors.Join(err, errText); err != nil {
 		log.Fatal(err)
-	}
-}
-
-// write writes the tables into a page.
-func write(page string, files []string) error {
-	runs, err := measure.Read(files)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
 	}
 	next, err := fill(string(text), runs)
 	if err != nil {
-		return fmt.Errorf("%s: %w", page, err)
+		log.Fatalf("%s: %s", page, err)
 	}
-	return os.WriteFile(page, []byte(next), 0o600)
+	if err := os.WriteFile(page, []byte(next), 0o600); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // none takes the place of a table without rows.
