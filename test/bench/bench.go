@@ -21,25 +21,21 @@ import (
 )
 
 const (
-	poolLabel     = "bench.example.com/pool"
-	poolValue     = "bench"
-	conditionStem = "bench.example.com/Ready-"
-	taintKeyStem  = "readiness.k8s.io/bench-"
-	taintValue    = "pending"
-	ruleStem      = "bench-"
-	// floorRecordStem is as long as the operator's prefix.
-	floorRecordStem = "example.com/rule-"
-	nodePrefix      = "node"
-	setUpLimit      = 5 * time.Minute
+	poolLabel    = "bench.example.com/pool"
+	poolValue    = "bench"
+	taintKeyStem = "readiness.k8s.io/bench-"
+	taintValue   = "pending"
+	nodePrefix   = "node"
+	setUpLimit   = 5 * time.Minute
 )
 
 // nodeOptions are those of the nodes, which no kubelet renews.
 var nodeOptions = cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolLabel: poolValue}}
 
-func conditionType(i int) string { return fmt.Sprintf("%s%d", conditionStem, i) }
+func conditionType(i int) string { return fmt.Sprintf("bench.example.com/Ready-%d", i) }
 func taintKey(i int) string      { return fmt.Sprintf("%s%d", taintKeyStem, i) }
 func nodeName(i int) string      { return fmt.Sprintf("%s-%d", nodePrefix, i) }
-func ruleName(i int) string      { return fmt.Sprintf("%s%d", ruleStem, i) }
+func ruleName(i int) string      { return fmt.Sprintf("bench-%d", i) }
 
 // bench is the cluster and its clients.
 type bench struct {

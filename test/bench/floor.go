@@ -308,6 +308,4 @@ func (f *floor) announce(node *corev1.Node, note string) {
 }
 
 // floorRecordKey is the key of a record of the floor. It has the length of the operator's keys.
-func floorRecordKey(i int) string {
-	return fmt.Sprintf("%s%036d", floorRecordStem, i)
-}
+func floorRecordKey(i int) string { return fmt.Sprintf("example.com/rule-%036d", i) }

@@ -81,7 +81,7 @@ func runRounds(ctx context.Context, run *measure.Run) (err error) {
 		return err
 	}
 
-	results, rounds := &results{}, run.Rounds
+	results, rounds := results{}, run.Rounds
 	for round := range rounds {
 		for _, name := range order(round) {
 			log.Printf("round %d of %d: %s", round+1, rounds, name)
@@ -89,7 +89,7 @@ func runRounds(ctx context.Context, run *measure.Run) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
-			results.add(name, phases)
+			results[name] = append(results[name], phases)
 		}
 		run.Rounds, run.Lines = round+1, results.lines()
 		run.Guard(earlier)

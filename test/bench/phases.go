@@ -26,10 +26,9 @@ const (
 	turnedFalse
 	beating
 	restarted
-	phaseCount
 )
 
-var phaseTitles = [phaseCount]string{
+var phaseTitles = []string{
 	"rules applied to untainted nodes", "all evidence turns good", "all evidence turns bad", "heartbeats only",
 	"a restart, then one change",
 }
@@ -70,7 +69,7 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 	if err := b.audit.quiet(ctx, c.user, newRequests()); err != nil {
 		return nil, err
 	}
-	for phase := range phaseCount {
+	for phase := range phaseTitles {
 		if phase == restarted && !c.isOperator() {
 			continue // the floor remembers nothing
 		}

@@ -15,27 +15,14 @@ import (
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
-// results are the measurements of all contestants: by name and phase, round by round.
-type results struct {
-	measured map[string][phaseCount][]*measurement
-}
-
-func (r *results) add(name string, phases []*measurement) {
-	if r.measured == nil {
-		r.measured = map[string][phaseCount][]*measurement{}
-	}
-	all := r.measured[name]
-	for i, m := range phases {
-		all[i] = append(all[i], m)
-	}
-	r.measured[name] = all
-}
+// results are the measurements of all contestants: by name, round and phase. The floors do not have the last phase.
+type results map[string][][]*measurement
 
 // complaints returns what the operator did wrong.
-func (r *results) complaints() error {
+func (r results) complaints() error {
 	var all []error
-	for phase, of := range r.measured[operatorName] {
-		for round, m := range of {
+	for round, phases := range r[operatorName] {
+		for phase, m := range phases {
 			if m.wrong != nil {
 				all = append(all, fmt.Errorf("%s, round %d: %w", phaseTitles[phase], round+1, m.wrong))
 			}
@@ -45,10 +32,11 @@ func (r *results) complaints() error {
 }
 
 // series is one number of a contestant in a phase, round by round.
-func (r *results) series(name string, phase int, get func(*measurement) float64) []float64 {
-	var out []float64
-	for _, m := range r.measured[name][phase] {
-		out = append(out, get(m))
+func (r results) series(name string, phase int, get func(*measurement) float64) (out []float64) {
+	for _, phases := range r[name] {
+		if phase < len(phases) {
+			out = append(out, get(phases[phase]))
+		}
 	}
 	return out
 }
@@ -60,13 +48,10 @@ func cpu(m *measurement) float64          { return m.usage.Contestant.Seconds() 
 func controlPlane(m *measurement) float64 { return m.usage.ControlPlane.Seconds() }
 func peak(m *measurement) float64         { return float64(m.peak) / (1 << 20) }
 
-func (r *results) lines() []measure.Line {
+func (r results) lines() []measure.Line {
 	var out []measure.Line
 	for _, name := range contestants {
-		for phase := range phaseCount {
-			if len(r.measured[name][phase]) == 0 {
-				continue
-			}
+		for phase := range r[name][0] {
 			get := func(f func(*measurement) float64) float64 { return measure.Median(r.series(name, phase, f)) }
 			count := func(kind string) float64 {
 				return get(func(m *measurement) float64 { return float64(m.requests.count(kind)) })
@@ -95,11 +80,11 @@ func (r *results) lines() []measure.Line {
 }
 
 // ratio compares the operator with a floor.
-func (r *results) ratio(phase int, floor string, get func(*measurement) float64) measure.Ratio {
+func (r results) ratio(phase int, floor string, get func(*measurement) float64) measure.Ratio {
 	return measure.RatioOf(r.series(operatorName, phase, get), r.series(floor, phase, get))
 }
 
-func (r *results) ratios(phase int, floor string) measure.Ratios {
+func (r results) ratios(phase int, floor string) measure.Ratios {
 	return measure.Ratios{Wall: r.ratio(phase, floor, wall), P99: r.ratio(phase, floor, p99),
 		CPU: r.ratio(phase, floor, cpu), ControlPlane: r.ratio(phase, floor, controlPlane)}
 }

@@ -83,15 +83,15 @@ func TestCheck(t *testing.T) {
 }
 
 func TestLinesCompareTheOperatorWithTheFloorsRoundByRound(t *testing.T) {
-	r := &results{}
+	r := results{}
 	for _, round := range []struct{ operator, equal, lean time.Duration }{{4, 2, 1}, {6, 2, 2}, {9, 3, 1}} {
 		for name, wall := range map[string]time.Duration{
 			operatorName: round.operator, equalName: round.equal, leanName: round.lean,
 		} {
-			r.add(name, []*measurement{{wall: wall * time.Second, requests: requested(kindEvent, 2)}})
+			r[name] = append(r[name], []*measurement{{wall: wall * time.Second, requests: requested(kindEvent, 2)}})
 		}
 	}
-	r.measured[operatorName][applied][1].wrong = errors.New("one patch too many")
+	r[operatorName][1][applied].wrong = errors.New("one patch too many")
 	lines := r.lines()
 	if len(lines) != len(contestants) {
 		t.Fatalf("%d lines", len(lines))

@@ -13,11 +13,11 @@ import (
 func TestTargetsCompareTheRightSetups(t *testing.T) {
 	all := results{}
 	put := func(s setup, kind string, cpu ...float64) { all[key{s, kind}] = &series{cpu: cpu} }
-	put(setup{}, "patch of a node", 2, 2, 2, 2, 2, 2)
+	put(setup{engine: nothing}, "patch of a node", 2, 2, 2, 2, 2, 2)
 	put(setup{policy, 50}, "patch of a node", 2.2, 2.2, 2.2, 2.2, 2.2, 2.2)
 	put(setup{policy, 1}, "creation of a node", 4, 4, 4, 4, 4, 4)
 	put(setup{policy, 50}, "creation of a node", 8, 8, 8, 8, 8, 20) // only the median is below
-	put(setup{}, "heartbeat", 1, 1, 1, 1, 1, 1)
+	put(setup{engine: nothing}, "heartbeat", 1, 1, 1, 1, 1, 1)
 	put(setup{webhook, 50}, "heartbeat", 2, 2, 2, 2, 2, 2)
 	got := map[string]string{}
 	for _, target := range targets(all) {

@@ -8,7 +8,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/internal/admission"
 	"github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/text"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -42,7 +42,7 @@ const (
 type engine string
 
 const (
-	nothing engine = ""
+	nothing engine = "nothing"
 	// guarded: only the policies that protect records are installed.
 	guarded engine = "record guard only"
 	policy  engine = "policy"
@@ -51,27 +51,22 @@ const (
 	operated engine = "all webhooks and policies"
 )
 
-// setup is what is installed. The zero value is nothing.
+// setup is what is installed.
 type setup struct {
 	engine engine
 	rules  int
 }
 
 func (s setup) String() string {
-	switch {
-	case s.engine == nothing:
-		return "nothing"
-	case s.rules == 0:
+	if s.rules == 0 {
 		return string(s.engine)
-	case s.rules == 1:
-		return fmt.Sprintf("%s, 1 rule", s.engine)
 	}
-	return fmt.Sprintf("%s, %d rules", s.engine, s.rules)
+	return string(s.engine) + ", " + text.Plural(s.rules, "rule", "rules")
 }
 
 // nodeSetups returns the setups for requests about nodes. No operator runs, which would write to the nodes.
 func nodeSetups(rules []int) []setup {
-	out := []setup{{}, {engine: guarded}}
+	out := []setup{{engine: nothing}, {engine: guarded}}
 	for _, e := range []engine{policy, webhook} {
 		for _, n := range rules {
 			out = append(out, setup{e, n})
@@ -80,7 +75,7 @@ func nodeSetups(rules []int) []setup {
 	return out
 }
 
-var podSetups = []setup{{}, {engine: operated}}
+var podSetups = []setup{{engine: nothing}, {engine: operated}}
 
 // scene is a control plane with a setup, the clients that send requests, and the server of the webhook for nodes.
 type scene struct {
@@ -262,12 +257,8 @@ func (s *scene) installDeny(ctx context.Context) error {
 		if len(by.CABundle) == 0 || by.URL == nil {
 			return errors.New("the operator has not filled in its certificate yet")
 		}
-		server, err := url.Parse(*by.URL)
-		if err != nil {
-			return err
-		}
-		server.Path = *bindings.ClientConfig.Service.Path
-		bindings.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: new(server.String()), CABundle: by.CABundle}
+		url := (*by.URL)[:strings.LastIndex(*by.URL, "/")] + *patch[0].Value.ClientConfig.Service.Path
+		bindings.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: by.CABundle}
 		config.Webhooks = append(config.Webhooks, bindings)
 		return s.cluster.Client.Update(ctx, config)
 	})
