@@ -142,8 +142,7 @@ func (m *Model) restPublished(n *node, v *View) {
 				by = append(by, r)
 			}
 			why := v.frozen(r)
-			open = open || v.frozenByOthers(r) != "" || r.Metadata.DeletionTimestamp != nil || // it may wait for other nodes
-				why != "" && !r.Spec.DryRun && (!publishes || why != "it is suspended")
+			open = open || v.frozenByOthers(r) != "" || why != "" && !r.Spec.DryRun && (!publishes || why != "it is suspended")
 		}
 		if !open {
 			m.publishedBy(n, &c, t, by, v)

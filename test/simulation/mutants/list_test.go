@@ -43,7 +43,7 @@ var mutants = []mutant{
 	{"3: admission taints in a kubelet's update", `req.Operation == admissionv1.Update && slices.Contains(`,
 		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled|admission|admits"},
 	{"4: an old node with pods is new to a rule",
-		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared|limit"},
+		`	if n.Occupied == nil || !n.adds()`, `	if MUTANT || n.Occupied == nil || !n.adds()`, "spared|limit|places"},
 	{"5: a kubelet may overrule rules", `      !variables.restricted ||
 `, `      true ||
 `, "overruled"},
@@ -56,7 +56,7 @@ var mutants = []mutant{
 	{"10: a rule that was pruned stays so where its generation is the same",
 		`equality.Semantic.DeepEqual(r.Spec, o.Spec)`,
 		`(MUTANT || equality.Semantic.DeepEqual(r.Spec, o.Spec))`,
-		"taints|marker|blamed|status|room|gone|marked|published|frozen"},
+		"taints|marker|blamed|status|room|gone|marked|published|frozen|results"},
 	{"10: rules are not read again when the CRD is ours again", `	for i := range rules {
 		before`, `	if MUTANT {
 		rules = nil
@@ -382,7 +382,7 @@ var mutants = []mutant{
 			s`, "keeps"},
 	{"markers of deleted rules stay", `|| !now.Before(until) {`, `|| !MUTANT && !now.Before(until) {`, "left|quiescence"},
 	{"reboots are not seen", `	if boot == "" || s.Record.BootID == "" ||`,
-		`	if MUTANT || boot == "" || s.Record.BootID == "" ||`, "taints|opened|booting|status"},
+		`	if MUTANT || boot == "" || s.Record.BootID == "" ||`, "taints|opened|booting|status|rehearsed"},
 	{"rules with nodeAdmission None are listed for admission", `r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone
 `, `(MUTANT || r.Spec.NodeAdmission != v1alpha1.NodeAdmissionNone)
 `, "listed|admits"},
