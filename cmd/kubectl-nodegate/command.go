@@ -88,11 +88,22 @@ The commands are documented at https://github.com/nodegate/nodegate/blob/main/do
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, p.configured(of)) // it fails only without such a flag
 	}
-	cmd.AddCommand(
-		newWhy(p), newTimeline(p), newGet(p), newStatus(p), newSuggest(p), newSimulate(p), newLint(p), newConvert(p),
-		newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p), newCleanup(p), newVersion(p),
-		newSupportBundle(p), newDashboard(p), newOptions(),
-	)
+	add := func(group string, commands ...*cobra.Command) {
+		cmd.AddGroup(&cobra.Group{ID: group, Title: group + ":"})
+		for _, c := range commands {
+			c.GroupID = group
+		}
+		cmd.AddCommand(commands...)
+	}
+	add("Troubleshooting Commands", newWhy(p), newTimeline(p), newGet(p), newStatus(p), newDashboard(p),
+		newSupportBundle(p))
+	add("Rule Authoring Commands", newSuggest(p), newSimulate(p), newLint(p), newConvert(p))
+	add("Node and Rule Management Commands", newRelease(p), newHold(p), newMaintenance(p), newPause(p), newResume(p),
+		newCleanup(p))
+	const other = "Other Commands"
+	add(other, newOptions(), newVersion(p))
+	cmd.SetHelpCommandGroupID(other)
+	cmd.SetCompletionCommandGroupID(other)
 	cmd.SetUsageTemplate(strings.NewReplacer("Global Flags:\n{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}",
 		`Use "kubectl nodegate options" for the flags that all commands have.`).Replace(cmd.UsageTemplate()))
 	return cmd

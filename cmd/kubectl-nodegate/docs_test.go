@@ -33,6 +33,9 @@ func TestDocs(t *testing.T) {
 	named := 0
 	for _, cmd := range commands {
 		name := cmd.Name()
+		if cmd.GroupID == "" {
+			t.Errorf("%s: --help lists it in no group", name)
+		}
 		if !documented.Has(name) {
 			t.Errorf("there is no section %q", name)
 			continue
