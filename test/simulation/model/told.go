@@ -206,7 +206,8 @@ func (m *Model) unmarked(r *rule, exhausted *said, v *View) (some bool) {
 			continue
 		}
 		some = true
-		if n.record(r.Metadata.UID).Published != t || v.override(n) != "" || m.node(n.Metadata.UID).full || r.Spec.rated() {
+		if n.record(r.Metadata.UID).Published != t || v.override(n) != "" || m.node(n.Metadata.UID).full || r.Spec.rated() ||
+			n.Metadata.DeletionTimestamp != nil { // the limit does not count it, and its condition stays as it was
 			continue
 		}
 		m.check("reached", exhausted.Status == "True" && strings.Contains(exhausted.Message, "condition "+t+" is Unknown"),
