@@ -77,33 +77,44 @@ func (m *Model) intends(was, is *rule, v *View) {
 		status := is.Status
 		is = &rule{Metadata: shown.Metadata, Spec: shown.Spec, Status: status}
 	}
-	h.takesBack(was.Status.Replacements.Last, is.Status.Replacements.Last)
-	before := map[string]replacement{}
-	for _, r := range was.Status.Replacements.Last {
-		before[r.NodeUID] = r
-	}
-	for _, r := range is.Status.Replacements.Last {
-		// What a clock that was ahead dated in the future is dated now.
-		if r.HandoverTime.After(before[r.NodeUID].HandoverTime) && r.Generation == is.Metadata.Generation && v != nil &&
-			r.HandoverTime.Add(time.Second).After(v.Now) {
-			m.intended(is, &r, h, v)
+	before, after := lastOf(was.Status.Replacements.Last), lastOf(is.Status.Replacements.Last)
+	h.takesBack(before, after, is.Metadata.Generation)
+	for uid, r := range sorted(after) {
+		if r.begins(before[uid], is.Metadata.Generation) && v != nil && r.HandoverTime.Add(time.Second).After(v.Now) {
+			m.intended(is, &r.replacement, h, v)
 		}
 	}
 }
 
+// latestOf is the last replacement of a node in a status, and how many of it there are.
+type latestOf struct {
+	replacement
+	of int
+}
+
+// lastOf are the last replacements of the nodes, by their UIDs.
+func lastOf(all []replacement) map[string]latestOf {
+	out := map[string]latestOf{}
+	for _, r := range all {
+		out[r.NodeUID] = latestOf{r, out[r.NodeUID].of + 1}
+	}
+	return out
+}
+
+// begins reports whether a replacement is a new one. What a clock that was ahead dated in the future is dated now; so
+// after the clock was set back, only its number, or the version of the rule, tells.
+func (r latestOf) begins(before latestOf, generation int64) bool {
+	return r.Generation == generation &&
+		(r.HandoverTime.After(before.HandoverTime) || r.of > before.of || before.Generation != generation)
+}
+
 // takesBack notes the end of an intention that was refused: without a new one, the last one of a node is no longer
 // there, or is again the one before.
-func (h *ruleHistory) takesBack(was, is []replacement) {
-	former := map[string]replacement{}
-	for _, r := range was {
-		former[r.NodeUID] = r
-	}
-	now := map[string]replacement{}
-	for _, r := range is {
-		if of, known := former[r.NodeUID]; !known || r.HandoverTime.After(of.HandoverTime) {
+func (h *ruleHistory) takesBack(former, now map[string]latestOf, generation int64) {
+	for uid, r := range now {
+		if of, known := former[uid]; !known || r.begins(of, generation) {
 			return
 		}
-		now[r.NodeUID] = r
 	}
 	for uid, r := range former {
 		handed := h.handed[uid]
