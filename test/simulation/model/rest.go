@@ -41,7 +41,9 @@ func (m *Model) Quiet(v *View) {
 func (m *Model) Refused(v *View, nodes map[string]bool) {
 	v.Refused = nodes
 	for r := range v.rules() {
-		m.room(r, v)
+		if !m.hasFull(r, v) {
+			m.room(r, v)
+		}
 	}
 }
 
