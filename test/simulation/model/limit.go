@@ -38,7 +38,8 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
 		if now && m.inService(n, r) == yes && v.override(n) == "" && !u.forced &&
-			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && (!u.granted || n.record(r.Metadata.UID).Limited)) {
+			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && v.looked(n, r) &&
+				(!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
 			if u.version == r.Metadata.Generation || u.at == n.domains(r) && u.at == h.last.domains(r) {
 				in.take(u.at, true)
@@ -74,6 +75,12 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 	}
 	return true
+}
+
+// looked reports whether a replica has looked at a node since it has a claim that another one has made.
+func (v *View) looked(n *node, r *rule) bool {
+	last := read[node](v.Looked[n.Metadata.Name])
+	return last != nil && (last.Metadata.UID != n.Metadata.UID || last.claim(r.Metadata.UID) != "")
 }
 
 // lapsed reports whether a rule claims a taint that someone removed before the rule was put in force again: the limit

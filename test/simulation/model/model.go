@@ -28,6 +28,8 @@ type View struct {
 	Clocks []time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
 	Nodes, Rules map[string]Document
+	// Looked are the nodes as its controller has looked at them last, by name: its cache may have newer versions.
+	Looked map[string]Document
 	// Leaving is whether its cache has lost nodes that its controller has not looked for since: they count still.
 	Leaving bool
 	// Claims are the NodeClaims as it last read them, by name.

@@ -172,7 +172,8 @@ func (r *Replica) Start() {
 	r.Up, r.started = true, r.World.Now()
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
-		pruned: map[string]bool{}, left: map[string]bool{}, seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
+		pruned: map[string]bool{}, left: map[string]bool{}, looked: map[string]model.Document{},
+		seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
 	r.stores, r.watches = map[api.Kind]*store{}, map[api.Kind][]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		r.stores[k] = r.newStore(k, nil)
@@ -274,6 +275,7 @@ func (r *Replica) Lead() {
 func (r *Replica) progress() {
 	if r.Leads && !r.begun && r.stores[api.Nodes].listed && r.operator.Rules.HasSynced() {
 		r.begun = true
+		r.look()
 		r.operator.NodeRules.Begin()
 		utilruntime.Must(r.operator.Monitor.Look(r.ctx))
 	}

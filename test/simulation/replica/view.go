@@ -27,7 +27,8 @@ type ears struct {
 	seen    map[types.UID]*v1alpha1.NodeReadinessRule
 	edited  map[string]bool // since the last quiet moment
 	pruned  map[string]bool
-	left    map[string]bool // nodes that were deleted, by name
+	left    map[string]bool           // nodes that were deleted, by name
+	looked  map[string]model.Document // nodes as the controller has looked at them
 	foreign bool
 	// changed is called before a handler is told of a change of a rule.
 	changed func()
@@ -47,6 +48,19 @@ func (e *ears) note(n notice) {
 		e.rule(o)
 	case o.Kind == api.CRDs && n.after != nil:
 		e.foreign = o.Meta.GetLabels()[ForeignLabel] != ""
+	}
+}
+
+// look notes that the controller looks at all nodes, or at one.
+func (r *Replica) look(names ...string) {
+	stored := r.caughtUp(api.Nodes).objects
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(stored))
+	}
+	for _, name := range names {
+		if delete(r.heard.looked, name); stored[name] != nil {
+			r.heard.looked[name] = stored[name]
+		}
 	}
 }
 
@@ -86,8 +100,8 @@ func (r *Replica) Settled() {
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
 	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Ahead: r.Ahead, Jumped: r.Jumped,
-		Foreign: r.heard.foreign,
-		Nodes:   map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
+		Foreign: r.heard.foreign, Looked: maps.Clone(r.heard.looked),
+		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
 		Blind:  !r.unreadAt.IsZero() && r.Now().Sub(r.unreadAt) < podsRetry,
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned), Others: r.others.view()}

@@ -47,6 +47,9 @@ func (r *Replica) start(c *controller, request reconcile.Request) {
 	}
 	t.runs.task = t
 	r.tasks[t] = true
+	if c.name == "node" {
+		r.look(request.Name)
+	}
 	r.resume(t)
 }
 
