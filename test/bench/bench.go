@@ -122,7 +122,7 @@ func (b *bench) createNodes(ctx context.Context) error {
 		return err
 	}
 	log.Printf("warming up the API server")
-	if _, err := b.writer.setConditions(ctx, corev1.ConditionFalse); err != nil { // for heartbeats, whatever the evidence
+	if _, err := b.writer.setConditions(ctx, corev1.ConditionFalse); err != nil { // for heartbeats
 		return err
 	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
