@@ -47,7 +47,7 @@ type bench struct {
 	audit    *auditLog
 }
 
-// setUp makes what close ends, also after an error.
+// setUp starts the cluster and creates its nodes. Call close also after an error.
 func (b *bench) setUp(ctx context.Context) error {
 	if err := b.startCluster(ctx); err != nil {
 		return err

@@ -34,7 +34,7 @@ type scene struct {
 	contestants map[string]*contestant
 }
 
-// setUp starts what close ends, also after an error.
+// setUp starts all processes. Call close also after an error.
 func (s *scene) setUp(ctx context.Context) (err error) {
 	if s.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr}); err != nil {
 		return err
