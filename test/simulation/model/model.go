@@ -103,6 +103,7 @@ type Model struct {
 	Skewed func(name string) bool
 
 	kept          keptEndpoints
+	replaced      time.Time  // when another CRD was served last
 	sets          []Document // the DaemonSets, and since when there are no others
 	setsAt        time.Time
 	beside        beside

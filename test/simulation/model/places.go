@@ -12,6 +12,9 @@ type place struct {
 	ready map[string]bool // nodes that had been ready under the rule before: they free no place
 }
 
+// rereads is how late the operator may read the rules again when our CRD is served again: until then they have no limit.
+const rereads = 10 * time.Second
+
 // settled notes, at a quiet moment, which nodes use a limit: the status of the rule says so, too.
 func (m *Model) settled(v *View) {
 	for r := range v.rules() {
@@ -47,7 +50,7 @@ func (m *Model) vacates(v *View) {
 		h.gone = true
 		for id, u := range h.rules {
 			rh := m.rules[id]
-			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used {
+			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used || m.now().Sub(m.replaced) < rereads {
 				continue
 			}
 			p := place{uid: uid, at: v.Now, ready: map[string]bool{}}
@@ -61,6 +64,7 @@ func (m *Model) vacates(v *View) {
 
 // Served notes that another CRD is served: under a foreign one, rules have no limit, and deleted nodes keep no place.
 func (m *Model) Served() {
+	m.replaced = m.now()
 	for _, rh := range m.rules {
 		rh.places, rh.times = nil, map[string][]time.Time{}
 	}

@@ -111,12 +111,13 @@ func (m *Model) evicted(before, after Document, v *View) {
 		was.Spec.NodeName)
 }
 
-// lastNamed is the last version of the node of a name that was seen.
+// lastNamed is the last version of the node of a name that was seen. A deleted node and the next one of its name may
+// have been created in the same second.
 func (m *Model) lastNamed(name string) *node {
 	var out *node
 	for _, h := range m.nodes {
-		if n := h.last; n != nil && n.Metadata.Name == name && (out == nil ||
-			out.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp)) {
+		if n := h.last; n != nil && n.Metadata.Name == name && (out == nil || !h.gone ||
+			m.node(out.Metadata.UID).gone && out.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp)) {
 			out = n
 		}
 	}
