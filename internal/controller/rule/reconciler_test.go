@@ -388,7 +388,7 @@ var _ = Describe("A rule", func() {
 		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true).LimitPer("example.com/rack", "1"),
 			node("a"), node("b"), node("c"))
 		for _, n := range d.nodes { // in service
-			released := nodeview.Record{Released: metav1.NewTime(d.clock.Now())}
+			released := nodeview.Record{Released: metav1.NewTime(n.CreationTimestamp.Add(time.Second))}
 			n.Annotations = map[string]string{d.compiled.RecordKey(): released.Encode()}
 		}
 		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonDryRun, WouldClaim: true, Risky: true})
