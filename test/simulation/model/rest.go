@@ -41,7 +41,7 @@ func (m *Model) Quiet(v *View) {
 func (m *Model) Refused(v *View, nodes map[string]bool) {
 	v.Refused = nodes
 	for r := range v.rules() {
-		if !m.hasFull(r, v) {
+		if r.Metadata.DeletionTimestamp == nil && !m.hasFull(r, v) { // else it holds no more nodes
 			m.room(r, v)
 		}
 	}
@@ -152,7 +152,7 @@ func (m *Model) taintWanted(n *node, id string, v *View) answer {
 		}
 		managed = managed || r.Spec.enforced()
 	}
-	if open || !managed {
+	if open || !managed || v.theirs(id) != no { // a deleted rule leaves the taint of another controller there
 		return unknown
 	}
 	return no
