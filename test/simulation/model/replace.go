@@ -78,7 +78,7 @@ func (m *Model) intends(was, is *rule, v *View) {
 		is = &rule{Metadata: shown.Metadata, Spec: shown.Spec, Status: status}
 	}
 	before, after := lastOf(was.Status.Replacements.Last), lastOf(is.Status.Replacements.Last)
-	h.takesBack(before, after, is.Metadata.Generation)
+	m.takesBack(h, before, after, is.Metadata.Generation)
 	for uid, r := range sorted(after) {
 		if r.begins(before[uid], is.Metadata.Generation) && v != nil && r.HandoverTime.Add(time.Second).After(v.Now) {
 			m.intended(is, &r.replacement, h, v)
@@ -110,7 +110,7 @@ func (r latestOf) begins(before latestOf, generation int64) bool {
 
 // takesBack notes the end of an intention that was refused: without a new one, the last one of a node is no longer
 // there, or is again the one before.
-func (h *ruleHistory) takesBack(former, now map[string]latestOf, generation int64) {
+func (m *Model) takesBack(h *ruleHistory, former, now map[string]latestOf, generation int64) {
 	for uid, r := range now {
 		if of, known := former[uid]; !known || r.begins(of, generation) {
 			return
@@ -118,7 +118,7 @@ func (h *ruleHistory) takesBack(former, now map[string]latestOf, generation int6
 	}
 	for uid, r := range former {
 		handed := h.handed[uid]
-		if of, known := now[uid]; !known && handed.claim == "" {
+		if of, known := now[uid]; !known && (handed.claim == "" || m.byAnother(h, uid)) {
 			delete(h.handed, uid)
 		} else if known && of.HandoverTime.Before(r.HandoverTime) {
 			if n := len(handed.before); n > 0 && handed.before[n-1].at.Truncate(time.Second).Equal(of.HandoverTime) {
@@ -128,6 +128,19 @@ func (h *ruleHistory) takesBack(former, now map[string]latestOf, generation int6
 			h.handed[uid] = handed
 		}
 	}
+}
+
+// byAnother notes that another rule has deleted the NodeClaim of a node, which both intended to hand over at the same
+// time: this one takes its intention back. It reports false if there is no such rule.
+func (m *Model) byAnother(h *ruleHistory, uid string) bool {
+	for _, o := range m.rules {
+		if other, handed := o.handed[uid]; handed && o != h && other.method == "NodeClaim" && other.claim == "" {
+			other.claim = h.handed[uid].claim
+			o.handed[uid] = other
+			return true
+		}
+	}
+	return false
 }
 
 // rule is a version of a rule of the same generation as it was shown; nil if none was.
