@@ -185,6 +185,10 @@ type edit struct {
 	in int64
 }
 
+// resumption is when a rule was put in force again, while its status says that it is in force since another time: the
+// operator may not have seen that it was not.
+type resumption struct{ told, at time.Time }
+
 type ruleHistory struct {
 	inForce map[int64]time.Time // by generation: since when, by the API server's clock
 	taints  map[string]bool     // that it ever asked for
@@ -198,8 +202,9 @@ type ruleHistory struct {
 	gone    bool      // it was deleted without a finalizer
 	removed time.Time // when its finalizer was removed; admission may claim a moment longer
 	full    bool      // it has selected a node whose annotations have had little room
-	places  []place   // of deleted nodes, since the last edit
-	fields  int64     // the generation of which the fields were noted
+	resumed resumption
+	places  []place // of deleted nodes, since the last edit
+	fields  int64   // the generation of which the fields were noted
 	// times are when nodes in service were claimed, or marked, since the limits were edited.
 	times map[string][]time.Time
 }
@@ -316,6 +321,10 @@ func (m *Model) RuleWritten(d Document) {
 			since = h.inForce[before.Metadata.Generation]
 		}
 		h.inForce[r.Metadata.Generation], h.places = since, nil
+		if told := r.Status.InForce.StartTime; h.last != nil && !told.IsZero() &&
+			r.Status.ObservedGeneration < h.last.Metadata.Generation {
+			h.resumed = resumption{told, now}
+		}
 	}
 	if h.last != nil && h.last.edits(r) {
 		h.edited = m.now()
@@ -347,6 +356,12 @@ func (r *rule) edits(to *rule) bool {
 	return begins || !reflect.DeepEqual(was, is)
 }
 
+// unseen reports whether a node was created before a rule was put in force again, and is new for an operator that has
+// not seen that.
+func (h *ruleHistory) unseen(n *node, since time.Time) bool {
+	return !since.After(h.resumed.at) && !n.Metadata.CreationTimestamp.Before(h.resumed.told)
+}
+
 // inService says whether a node is in service under a rule as a replica was shown it, by the history alone.
 func (m *Model) inService(n *node, r *rule) answer {
 	h, rh := m.node(n.Metadata.UID), m.rules[r.Metadata.UID]
@@ -358,7 +373,7 @@ func (m *Model) inService(n *node, r *rule) answer {
 	}
 	since, ok := rh.inForce[r.Metadata.Generation]
 	free := n.claim(r.Metadata.UID) == "" && !n.has(r.Spec.Taint.id())
-	if ok && n.Metadata.CreationTimestamp.Before(since) && (free || len(rh.inForce) == 1 &&
+	if ok && n.Metadata.CreationTimestamp.Before(since) && !rh.unseen(n, since) && (free || len(rh.inForce) == 1 &&
 		!h.foreign[r.Spec.Taint.id()]) {
 		return yes
 	}

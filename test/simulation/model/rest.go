@@ -214,6 +214,9 @@ func (m *Model) existing(n *node, r *rule) answer {
 	created := n.Metadata.CreationTimestamp
 	switch {
 	case rh != nil && created.Before(rh.inForce[r.Metadata.Generation]):
+		if rh.unseen(n, rh.inForce[r.Metadata.Generation]) {
+			return unknown
+		}
 		return yes
 	case created.Before(r.Status.InForce.StartTime):
 		return unknown
