@@ -134,7 +134,8 @@ func (m *Model) restPods(v *View) {
 			len(p.Metadata.OwnerReferences) > 0 || m.node(n.Metadata.UID).full ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) ||
 			v.Process != 0 && !m.longUnguarded(n, p, v) ||
-			v.Now.Before(n.condition("Ready").LastTransitionTime.Add(time.Minute)) { // not due by a clock that is behind
+			v.Now.Before(n.condition("Ready").LastTransitionTime.Add(time.Minute)) || // not due by a clock that is behind
+			v.Ahead < 0 && m.now().Before(m.node(n.Metadata.UID).guardedAt.Add(v.longestHold()-v.Ahead+slack)) {
 			continue
 		}
 		stays := false
@@ -151,20 +152,27 @@ func (m *Model) restPods(v *View) {
 // longUnguarded reports whether all guards of a node surely ended two minutes ago, under rules that were not edited
 // since, and the pod is due for as long.
 func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
-	longest, edited := time.Duration(0), time.Time{}
+	edited := time.Time{}
 	for r := range v.rules() {
 		edited = latest(edited, m.rules[r.Metadata.UID].edited)
-		if g := r.Spec.EvictionGuard; g != nil {
-			longest = max(longest, time.Duration(cmp.Or(g.MaxHoldSeconds, 1800))*time.Second)
-		}
 	}
 	ready := n.condition("Ready")
-	due := latest(edited, m.node(n.Metadata.UID).guardedAt.Add(longest), p.Metadata.CreationTimestamp,
+	due := latest(edited, m.node(n.Metadata.UID).guardedAt.Add(v.longestHold()), p.Metadata.CreationTimestamp,
 		ready.LastTransitionTime)
 	for _, c := range p.Status.Conditions {
 		due = latest(due, c.LastTransitionTime) // it may have been bound later
 	}
 	return n.has(unreachable+":NoExecute") && !m.wrong() && ready.Status == "Unknown" && v.Now.Sub(due) > 2*time.Minute
+}
+
+// longestHold is the longest maxHoldSeconds of a rule.
+func (v *View) longestHold() (longest time.Duration) {
+	for r := range v.rules() {
+		if g := r.Spec.EvictionGuard; g != nil {
+			longest = max(longest, time.Duration(cmp.Or(g.MaxHoldSeconds, 1800))*time.Second)
+		}
+	}
+	return longest
 }
 
 // Labelled notes an attempt to label a node, which must not be refused. The policy does not look whether annotations
