@@ -142,7 +142,8 @@ func TestEvictionGuard(t *testing.T) {
 			Then(1, "completes", fine, Change("completed link")),
 			Then(21, "lost", "link Ready BootstrapCompleted", down(20)),
 		),
-		"a time far in the future is now": On(inService().Annotation(linkKey, fmt.Sprintf(`{"guardedSince":%q}`, Stamp(9000))).
+		"a time far in the future is now": On(inService().
+			Annotation(linkKey, fmt.Sprintf(`{"guardedSince":%q}`, Stamp(9000))).
 			Condition("Ready", "Unknown", At(20)), Rules(guardRule()),
 			Then(21, "seen", held, guarded(21), Again(81)),
 		),

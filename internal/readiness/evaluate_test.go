@@ -315,5 +315,6 @@ func TestRecheckIsTheFirstThatMayChange(t *testing.T) {
 func TestAHeartbeatOfWhatDoesNotDecideCounts(t *testing.T) {
 	r := compile(rule().FreshCondition(cni, 60).Condition(disk).AnyOf())
 	n := node().Condition(cni, "True", at(-500)).Condition(disk, "True", at(-5)).Obj()
-	compareVerdict(t, Verdict{Ready: true, Since: at(-5), HeartbeatCounts: true}, Evaluate(r, &evidence.Facts{Node: n}, Observed{}, at(0)))
+	compareVerdict(t, Verdict{Ready: true, Since: at(-5), HeartbeatCounts: true},
+		Evaluate(r, &evidence.Facts{Node: n}, Observed{}, at(0)))
 }

@@ -81,7 +81,8 @@ func (r *Reconciler) sayCleaned(ctx context.Context, rule *v1alpha1.NodeReadines
 	if ready := meta.FindStatusCondition(rule.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
 		status.Conditions = []metav1.Condition{*ready}
 	}
-	r.setDeleting(&status, rule.Generation, "other controllers remove their finalizers: "+strings.Join(rule.Finalizers, ", "))
+	r.setDeleting(&status, rule.Generation,
+		"other controllers remove their finalizers: "+strings.Join(rule.Finalizers, ", "))
 	later, err := r.write(ctx, rule, status)
 	return reconcile.Result{RequeueAfter: later}, err
 }

@@ -12,7 +12,7 @@ type place struct {
 	ready map[string]bool // nodes that had been ready under the rule before: they free no place
 }
 
-// rereads is how late the operator may read the rules again when our CRD is served again: until then they have no limit.
+// rereads is how late the operator may read the rules again when our CRD is served again: until then, no limit applies.
 const rereads = 10 * time.Second
 
 // settled notes, at a quiet moment, which nodes use a limit: the status of the rule says so, too.

@@ -33,7 +33,8 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 		u := h.under(r.Metadata.UID)
 		o := &u.observed
 		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
-			h.last == nil || h.last.claim(r.Metadata.UID) != "" || !u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
+			h.last == nil || h.last.claim(r.Metadata.UID) != "" ||
+			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
 			m.skewed(n) || m.skewed(shown) || mine.yes.IsZero() || o.yes.IsZero() ||

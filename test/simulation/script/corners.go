@@ -45,8 +45,8 @@ func invalid() string {
 		`{"expression":%q}}]`, sceneRule, refused[0])
 }
 
-// withdrawn is a rule in dry-run, which may be invalid. It waits for another rule, which waits for a DaemonSet that does
-// not tolerate the taint of the first one.
+// withdrawn is a rule in dry-run, which may be invalid. It waits for another rule, which waits for a DaemonSet that
+// does not tolerate the taint of the first one.
 func (g *generator) withdrawn(n int) {
 	g.inForce(taintOfOther + `,` + poolOfScene + `,"maxUnavailable":1,"requirements":[{"name":"daemons","daemonSets":` +
 		`{"namespaces":["apps"],"selector":{"matchLabels":{"daemon":"d2"}}}}]`)
