@@ -161,8 +161,8 @@ func (r *Record) FirstReady() time.Time {
 	return r.Released.Time
 }
 
-// ForgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start, also on a
-// node whose timeout has ended since it rebooted.
+// ForgetBoot drops the boot from the record because the rule no longer re-arms. It keeps the end of the start, also
+// on a node whose timeout has ended since it rebooted.
 func (r *Record) ForgetBoot() {
 	r.Counted = r.Counted || !r.RearmedAt.IsZero() && !r.Starting && r.Released.IsZero() && !r.Existing
 	r.KeepStart(func() {

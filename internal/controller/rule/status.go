@@ -114,6 +114,12 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		a := replace.AllowanceOf(t.Replace, s.Replacements, rule.Generation, "", now)
 		replacingCondition(m, a.Exhausted, set)
 	}
+	setInForce(&s, rule, m)
+	return s
+}
+
+// setInForce sets since when the rule is in force or in dry-run, and what a dry-run would do.
+func setInForce(s *v1alpha1.NodeReadinessRuleStatus, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) {
 	switch r := m.Rule; {
 	case r.Yields(): // it is put in force again when the other controller no longer manages the taint
 	case r.Mode == ruleset.DryRun && m.Pending > 0 && rule.Status.ObservedGeneration == rule.Generation:
@@ -127,7 +133,6 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	case r.Mode == ruleset.Frozen && rule.Status.InForce != nil && !rule.Status.InForce.StartTime.IsZero():
 		s.InForce = rule.Status.InForce // invalid, until it is fixed: what was exempt stays so
 	}
-	return s
 }
 
 type setter func(conditionType string, status bool, reason, format string, args ...any)

@@ -136,8 +136,7 @@ func (m *Model) restPublished(n *node, v *View) {
 			if !m.rules[r.Metadata.UID].types[t] {
 				continue
 			}
-			publishes := r.Spec.Publish.ConditionType == t && r.Spec.NodeSelector.matches(n.Metadata.Labels) &&
-				!r.Spec.DryRun && r.Metadata.DeletionTimestamp == nil
+			publishes := r.publishes(t, n)
 			if publishes {
 				by = append(by, r)
 			}
@@ -148,6 +147,12 @@ func (m *Model) restPublished(n *node, v *View) {
 			m.publishedBy(n, &c, t, by, v)
 		}
 	}
+}
+
+// publishes reports whether a rule publishes a condition on a node, unless it is suspended or frozen.
+func (r *rule) publishes(t string, n *node) bool {
+	return r.Spec.Publish.ConditionType == t && r.Spec.NodeSelector.matches(n.Metadata.Labels) && !r.Spec.DryRun &&
+		r.Metadata.DeletionTimestamp == nil
 }
 
 // publishedBy: the condition of a type on a node says what the rule that publishes it says.

@@ -29,11 +29,9 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
 	since := latest(mine.from, mine.yes, mine.unsure)
 	for n := range v.nodes() {
-		h := m.node(n.Metadata.UID)
-		u := h.under(r.Metadata.UID)
+		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		o := &u.observed
-		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || n.claim(r.Metadata.UID) != "" ||
-			h.last == nil || h.last.claim(r.Metadata.UID) != "" ||
+		if n.Metadata.UID == shown.Metadata.UID || u.waits != v.Process || m.got(n, r) ||
 			!u.waited.Equal(latest(o.from, o.yes, o.unsure)) || !v.waits(n) ||
 			!r.Spec.NodeSelector.matches(n.Metadata.Labels) || o.generation != r.Metadata.Generation ||
 			!r.timed(n, no) || !r.timed(shown, no) ||
@@ -51,6 +49,12 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 			"rule %s holds node %s, and node %s has been unready for longer", r.Metadata.Name, shown.Metadata.Name,
 			n.Metadata.Name)
 	}
+}
+
+// got reports whether a rule claims a node, as far as a replica or the server knows.
+func (m *Model) got(n *node, r *rule) bool {
+	h := m.node(n.Metadata.UID)
+	return n.claim(r.Metadata.UID) != "" || h.last == nil || h.last.claim(r.Metadata.UID) != ""
 }
 
 // waits reports whether the limit decides about a node: not if an override does, or the node is cordoned or terminates.
