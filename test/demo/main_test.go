@@ -29,7 +29,7 @@ func TestEveryCommandSetsALogger(t *testing.T) {
 		}
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		cluster.Must(t, err)
-		if strings.Contains(deps, "/test/bench/measure,") { // its Run sets the logger for all benches
+		if strings.Contains(deps, "/test/bench/measure,") { // its Main sets the logger for all benches
 			files = append(files, filepath.Join(cluster.Root(), "test/bench/measure/run.go"))
 		}
 		text := ""
