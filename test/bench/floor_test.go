@@ -5,9 +5,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,13 +21,15 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/operator"
+	"github.com/nodegate/nodegate/test/bench/measure"
 	"github.com/nodegate/nodegate/test/bench/synthetic"
 	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/cluster"
 )
 
 func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
-	for name, lean := range map[string]bool{equalName: false, leanName: true} {
+	for name, rules := range map[string]int{equalName: 1, equalName + "-50": 50, leanName: 1, leanName + "-50": 50} {
+		lean := strings.HasPrefix(name, leanName)
 		t.Run(name, func(t *testing.T) {
 			server := synthetic.New(&apiextensionsv1.CustomResourceDefinition{})
 			node := build.MakeNode("n1").UID("u1").Obj()
@@ -42,14 +46,16 @@ func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
 				}
 			}
 			var compressed atomic.Bool
+			var sent atomic.Int64
 			listener := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Header.Get("Accept-Encoding") != "" {
 					compressed.Store(true)
 				}
+				sent.Add(r.ContentLength)
 				server.ServeHTTP(w, r)
 			}))
 			f, err := newFloor(&rest.Config{Host: listener.URL, // client-go's transport without TLS always asks for compression
-				TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, 2, lean)
+				TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, rules, lean)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +72,7 @@ func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
 			if err := cluster.Poll(ctx, time.Minute, apply); err != nil {
 				t.Fatal(err)
 			}
-			wantRecords, wantEvents := int32(2), 1
+			wantRecords, wantEvents := int32(rules), 1
 			if lean {
 				wantRecords, wantEvents = 0, 0
 			}
@@ -78,6 +84,7 @@ func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
 			}); err != nil {
 				t.Error(err)
 			}
+			t.Logf("%d bytes of requests for one node", sent.Load())
 			cancel()
 			if err := <-ended; err != nil {
 				t.Error(err)
@@ -88,10 +95,35 @@ func TestOnlyTheEqualFloorWritesRecordsAndEvents(t *testing.T) {
 			if compressed.Load() {
 				t.Error("it asks for compressed answers")
 			}
-			limit := f.sink.RESTClient().GetRateLimiter()
-			if limit.QPS() != operator.EventsPerSecond {
+			if limit := f.sink.RESTClient().GetRateLimiter(); limit.QPS() != operator.EventsPerSecond {
 				t.Errorf("%v events a second", limit.QPS())
 			}
 		})
+	}
+}
+
+// The operator must run on what takes the place of the API server: it must answer all that is asked for at the start.
+func TestTheOperatorRunsOnTheSyntheticServer(t *testing.T) {
+	l, stop, err := newLab(t.Context(), &measure.Run{Nodes: 3, Rules: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	p, err := l.run(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill() //nolint:errcheck // it writes nothing that matters
+	if err := errors.Join(
+		l.burst(t.Context(), l.Rules, 0, l.apply),
+		l.turnAll(t.Context(), corev1.ConditionTrue, l.Nodes, 0),
+		l.statuses(t.Context()),
+		l.measured(t.Context(), p, "relist", l.relist),
+		l.restart(t.Context(), p),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.Lines; got[0].P99 > 0 || got[1].P99 > 0 || got[2].P99 == 0 { // only the last one changes taints
+		t.Errorf("times of an earlier step: %+v", got)
 	}
 }

@@ -208,6 +208,7 @@ func (l *lab) restart(ctx context.Context, p *contestant) error {
 		return err
 	}
 	err = l.measured(ctx, p, "operator: restart with nothing to do", func(ctx context.Context) error {
+		l.expect(-1)
 		err := l.looked(ctx, p)
 		log.Printf("  all nodes are looked at %s after the start", time.Since(began).Round(time.Millisecond))
 		return errors.Join(err, l.quiet(ctx))
@@ -253,6 +254,7 @@ func (l *lab) standby(ctx context.Context) error {
 
 // relist makes all watches of nodes begin again.
 func (l *lab) relist(ctx context.Context) error {
+	l.expect(-1) // the times of the step before do not count for this one
 	l.server.Relist()
 	return l.quiet(ctx)
 }

@@ -74,30 +74,35 @@ func runRounds(ctx context.Context, run *measure.Run) (err error) {
 		return err
 	}
 	b := &bench{Run: run, watch: newObserver(run.Nodes)}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer func() {
+		if b.cluster != nil {
+			err = errors.Join(err, b.cluster.Stop())
+		}
+	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if err := b.setUp(ctx); err != nil {
 		return err
 	}
 
-	results, rounds := results{}, run.Rounds
-	for round := range rounds {
+	results := results{}
+	run.Planned = run.Rounds
+	for round := range run.Planned {
 		for _, name := range order(round) {
-			log.Printf("round %d of %d: %s", round+1, rounds, name)
+			log.Printf("round %d of %d: %s", round+1, run.Planned, name)
 			phases, err := b.measure(ctx, name)
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
 			results[name] = append(results[name], phases)
 		}
-		run.Rounds, run.Lines = round+1, results.lines()
+		run.Rounds, run.Lines, run.Complaints = round+1, results.lines(), results.complaints()
 		run.Guard(earlier)
 		if err := run.Write(); err != nil { // now: a run that is ended early keeps its rounds
 			return err
 		}
 	}
-	return errors.Join(run.Finish(), results.complaints())
+	return run.Finish()
 }
 
 // order returns the order of the contestants in a round. Six rounds have all orders: the first has a server that is

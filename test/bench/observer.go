@@ -135,6 +135,16 @@ func (o *observer) seen() (changes, wrong int) {
 	return o.changes, o.wrong()
 }
 
+// untainted returns an error if a node has taints.
+func (o *observer) untainted(i int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.taints[i] > 0 {
+		return fmt.Errorf("%s has %d taints", nodeName(i), o.taints[i])
+	}
+	return nil
+}
+
 // clean returns an error if nodes have taints or records.
 func (o *observer) clean() error {
 	o.mu.Lock()

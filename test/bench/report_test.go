@@ -4,12 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/bench/measure"
@@ -23,12 +25,22 @@ func requested(kind string, n int) requests {
 func TestCheck(t *testing.T) {
 	const nodes = 100
 	b := &bench{Run: &measure.Run{Nodes: nodes, Rules: 2}}
+	events := func(n int) func(*measurement) {
+		return func(m *measurement) { m.requests.received[kindEvent] = make([]time.Time, n) }
+	}
+	twice := func(m *measurement) { m.requests, m.changes = requested(kindPatch, 2*nodes), 2*nodes }
 	for name, test := range map[string]struct {
+		floor  string
 		phase  int
 		change func(*measurement)
 		want   string
 	}{
-		"nothing is wrong": {phase: turnedTrue},
+		"the equal floor sends an event for each node": {floor: equalName, phase: applied, change: events(nodes)},
+		"the equal floor misses one": {floor: equalName, phase: turnedFalse, change: events(nodes - 1),
+			want: "99 events for 100 patches"},
+		"the lean floor sends one":           {leanName, turnedTrue, events(1), "1 events for 100 patches"},
+		"a floor taints each node only once": {leanName, applied, twice, "taints changed 200 times, at most 100 would do"},
+		"nothing is wrong":                   {phase: turnedTrue},
 		"a taint is missing": {phase: applied, change: func(m *measurement) { m.wrongNodes = 1 },
 			want: "1 nodes do not have the right taints"},
 		"a taint flaps": {phase: turnedTrue, change: func(m *measurement) { m.changes += 2 },
@@ -38,12 +50,9 @@ func TestCheck(t *testing.T) {
 		"a patch that was refused is one, too": {phase: turnedTrue, change: func(m *measurement) {
 			m.requests.received[kindRefused] = make([]time.Time, 1)
 		}, want: "101 patches of 100 nodes"},
-		"of rules that come one by one a node may meet each": {phase: applied, change: func(m *measurement) {
-			m.requests, m.changes = requested(kindPatch, 200), 200
-		}},
-		"two events for a patch": {phase: turnedFalse, change: func(m *measurement) {
-			m.requests.received[kindEvent] = make([]time.Time, 101)
-		}, want: "101 events for 100 patches"},
+		"of rules that come one by one a node may meet each": {phase: applied, change: twice},
+		"two events for a patch": {phase: turnedFalse, change: events(nodes + 1),
+			want: "101 events for 100 patches"},
 		"a request for a heartbeat": {phase: beating, change: func(m *measurement) {
 			m.requests = requested(kindOther, 1)
 		}, want: "requests for heartbeats: "},
@@ -72,7 +81,7 @@ func TestCheck(t *testing.T) {
 				test.change(m)
 			}
 			got := ""
-			if err := b.check(test.phase, m); err != nil {
+			if err := b.check(cmp.Or(test.floor, operatorName), test.phase, m); err != nil {
 				got = err.Error()
 			}
 			if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
@@ -91,21 +100,32 @@ func TestLinesCompareTheOperatorWithTheFloorsRoundByRound(t *testing.T) {
 			r[name] = append(r[name], []*measurement{{wall: wall * time.Second, requests: requested(kindEvent, 2)}})
 		}
 	}
-	r[operatorName][1][applied].wrong = errors.New("one patch too many")
+	r[leanName][1][applied].wrong = errors.New("one patch too many")
 	lines := r.lines()
 	if len(lines) != len(contestants) {
 		t.Fatalf("%d lines", len(lines))
 	}
-	got := lines[2]
+	got, zero := lines[2], make([]float64, 3)
 	want := measure.Line{Phase: operatorName + ": " + phaseTitles[applied], Wall: 6, Events: 2,
 		Until: map[string]float64{kindPatch: 0, kindEvent: 0, kindStatus: 0, kindOther: 0},
+		Each:  measure.Series{Wall: []float64{4, 6, 9}, P99: zero, CPU: zero, ControlPlaneCPU: zero, OthersCPU: zero},
 		Equal: measure.Ratios{Wall: measure.Ratio{Median: 3, Low: 2, High: 3, Rounds: 3}},
 		Lean:  measure.Ratios{Wall: measure.Ratio{Median: 4, Low: 3, High: 9, Rounds: 3}}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if err := r.complaints(); err == nil || err.Error() != phaseTitles[applied]+", round 2: one patch too many" {
-		t.Error(err)
+	complaint := leanName + ": " + phaseTitles[applied] + ", round 2: one patch too many"
+	if got := r.complaints(); !slices.Equal(got, []string{complaint}) {
+		t.Error(got)
+	}
+}
+
+func TestARestartEndsWhenTheFirstNodeHasNoTaints(t *testing.T) {
+	o := newObserver(2)
+	for _, o.taints = range [][]int{{2, 2}, {2, 0}, {1, 2}, {0, 2}} {
+		if done := o.untainted(0) == nil; done != (o.taints[0] == 0) {
+			t.Errorf("done: %t, with the taints %v", done, o.taints)
+		}
 	}
 }
 

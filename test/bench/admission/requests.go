@@ -29,7 +29,7 @@ type kind struct {
 // others, so that these are as large in every setup.
 var nodeKinds = []kind{
 	{
-		name: "heartbeat", repeats: true, prepare: createOther, cleanUp: deleteNode,
+		name: "heartbeat", repeats: true, prepare: createNode("other"), cleanUp: deleteNode,
 		send: func(ctx context.Context, s *scene, name string) error {
 			next := time.Now().Add(time.Duration(s.round) * time.Minute) // each round changes the node
 			patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","lastHeartbeatTime":%q}]}}`,
@@ -40,29 +40,25 @@ var nodeKinds = []kind{
 		},
 	},
 	{
-		name: "patch of a node", repeats: true, prepare: createOther, cleanUp: deleteNode,
+		name: "patch of a node", repeats: true, prepare: createNode("other"), cleanUp: deleteNode,
 		send: func(ctx context.Context, s *scene, name string) error {
 			_, err := s.cluster.Clientset.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType,
 				fmt.Appendf(nil, `{"spec":{"unschedulable":%t}}`, s.round%2 == 0), metav1.PatchOptions{})
 			return err
 		},
 	},
-	{name: "creation of a node", send: createNode, cleanUp: deleteNode},
+	{name: "creation of a node", send: createNode(pool), cleanUp: deleteNode},
 }
 
-func createNode(ctx context.Context, s *scene, name string) error { return s.create(ctx, name, pool) }
-
-func createOther(ctx context.Context, s *scene, name string) error {
-	return s.create(ctx, name, "other")
-}
-
-func (s *scene) create(ctx context.Context, name, of string) error {
-	node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolKey: of}})
-	for i := range annotations {
-		node.Annotations[fmt.Sprintf("node.example.com/note-%d", i)] = "a value as long as that of most annotations"
+func createNode(of string) func(context.Context, *scene, string) error {
+	return func(ctx context.Context, s *scene, name string) error {
+		node := cluster.NewNode(name, cluster.NodeOptions{Unmanaged: true, Labels: map[string]string{poolKey: of}})
+		for i := range annotations {
+			node.Annotations[fmt.Sprintf("node.example.com/note-%d", i)] = "a value as long as that of most annotations"
+		}
+		_, err := s.kubelet.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+		return err
 	}
-	_, err := s.kubelet.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	return err
 }
 
 func deleteNode(ctx context.Context, s *scene, name string) error {

@@ -31,7 +31,11 @@ func start(ctx context.Context) (err error) {
 		return err
 	}
 	s := &scene{contestants: map[string]*contestant{}}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() {
+		if s.cluster != nil {
+			err = errors.Join(err, s.cluster.Stop())
+		}
+	}()
 	if err := s.setUp(ctx); err != nil {
 		return err
 	}

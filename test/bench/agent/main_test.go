@@ -74,7 +74,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("error: %v", err)
 		}
 		for _, line := range lines {
-			if text := run.Table(); !strings.Contains(text, line+" |\n") {
+			if text, err := run.Table(); err != nil || !strings.Contains(text, line+" |\n") {
 				t.Errorf("no line %q in\n%s", line, text)
 			}
 		}

@@ -34,7 +34,7 @@ type scene struct {
 	contestants map[string]*contestant
 }
 
-// setUp starts all processes. Call close also after an error.
+// setUp starts all processes. The cluster must be stopped even if there is an error.
 func (s *scene) setUp(ctx context.Context) (err error) {
 	if s.cluster, err = cluster.Start(ctx, cluster.Options{Log: os.Stderr}); err != nil {
 		return err
@@ -131,11 +131,4 @@ func serveConstant(ctx context.Context) error {
 	})
 	limited := health.NewListener(l, nil, health.NewMetrics(prometheus.NewRegistry()))
 	return health.Serve(ctx, limited, h, slog.New(slog.DiscardHandler))
-}
-
-func (s *scene) close() error {
-	if s.cluster == nil {
-		return nil
-	}
-	return s.cluster.Stop()
 }

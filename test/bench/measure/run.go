@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -38,7 +39,11 @@ func Main(bench func(context.Context) error) {
 type Run struct {
 	Commit, Machine string
 	Nodes, Rules    int
-	Rounds          int
+	// Rounds are complete. Fewer than were planned are those of a run that was ended early.
+	Rounds  int
+	Planned int `json:",omitempty"`
+	// Complaints are the checks that failed. The page takes no run with any.
+	Complaints []string `json:",omitempty"`
 	// Evidence is what the rules go by. It is empty for a run against a synthetic server, Outage for one of an outage, and
 	// Admission or Agent for their benches.
 	Evidence string `json:",omitempty"`
@@ -96,10 +101,21 @@ type Line struct {
 	// Until counts the requests by kind until the last taint has changed. All other counts, and the CPUs, are those until
 	// all is quiet.
 	Until map[string]float64 `json:",omitempty"`
+	// Each has the values of single rounds, which the ratios are made of. Older runs have none.
+	Each Series `json:",omitzero"`
 	// Equal and Lean are the operator's ratios to the two floors.
 	Equal, Lean Ratios `json:",omitzero"`
 	// LeanMost is what Guard allows the ratios to the lean floor.
 	LeanMost Guarded `json:",omitzero"`
+}
+
+// Series are values of single rounds, in seconds.
+type Series struct{ Wall, P99, CPU, ControlPlaneCPU, OthersCPU []float64 }
+
+// Over compares the operator with a floor, round by round.
+func (s Series) Over(floor Series) Ratios {
+	return Ratios{Wall: RatioOf(s.Wall, floor.Wall), P99: RatioOf(s.P99, floor.P99), CPU: RatioOf(s.CPU, floor.CPU),
+		ControlPlane: RatioOf(s.ControlPlaneCPU, floor.ControlPlaneCPU)}
 }
 
 // Ratios compare the operator with a floor.
@@ -135,18 +151,20 @@ func ParseFlags() (err error) {
 	return err
 }
 
-// Finish prints and writes the run. It returns an error if a target that is counted is missed.
+// Finish prints and writes the run. It returns an error if a check failed, or if a target that is counted is missed.
 func (r *Run) Finish() error {
 	if err := r.Write(); err != nil {
 		return err
 	}
-	fmt.Print("\n" + r.Table())
-	return r.missed()
+	table, err := r.Table()
+	fmt.Print("\n" + table)
+	return errors.Join(err, r.missed())
 }
 
 // Write writes the run to the file that the flag --json names, if it is set.
 func (r *Run) Write() error {
 	_, stolen, err := machine()
+	r.Planned = max(r.Planned, r.Rounds)
 	r.Stolen = (stolen - r.stolen).Seconds()
 	if err != nil || r.file == "" {
 		return err
@@ -198,12 +216,17 @@ func commit(ctx context.Context) string {
 // Committed reports whether the run is of a commit that others can check out.
 func (r *Run) Committed() bool { return r.Commit != "" && !strings.HasSuffix(r.Commit, dirty) }
 
-// Line returns the line of a phase, or an empty one.
-func (r *Run) Line(phase string) *Line {
-	if i := slices.IndexFunc(r.Lines, func(l Line) bool { return l.Phase == phase }); i >= 0 {
-		return &r.Lines[i]
+// lines returns the lines of phases, in their order.
+func (r *Run) lines(phases ...string) ([]*Line, error) {
+	out := make([]*Line, len(phases))
+	for p, phase := range phases {
+		i := slices.IndexFunc(r.Lines, func(l Line) bool { return l.Phase == phase })
+		if i < 0 {
+			return nil, fmt.Errorf("run of %d nodes and %d rules at commit %s: no phase %q", r.Nodes, r.Rules, r.Commit, phase)
+		}
+		out[p] = &r.Lines[i]
 	}
-	return &Line{}
+	return out, nil
 }
 
 // Guard bounds the ratios to the lean floor by those of an earlier run of the same size and evidence, plus a tenth. A
@@ -214,14 +237,19 @@ func (r *Run) Guard(earlier []*Run) {
 			continue
 		}
 		for i := range r.Lines {
-			before := e.Line(r.Lines[i].Phase).Lean
-			r.Lines[i].LeanMost = Guarded{Wall: before.Wall.Median * 1.1, P99: before.P99.Median * 1.1}
+			if before, err := e.lines(r.Lines[i].Phase); err == nil {
+				lean := before[0].Lean
+				r.Lines[i].LeanMost = Guarded{Wall: lean.Wall.Median * 1.1, P99: lean.P99.Median * 1.1}
+			}
 		}
 	}
 }
 
-// missed returns an error if a target that is counted is missed.
+// missed returns an error if a check failed, or if a target that is counted is missed.
 func (r *Run) missed() error {
+	if len(r.Complaints) > 0 {
+		return errors.New(strings.Join(r.Complaints, "\n"))
+	}
 	for i := range r.Targets {
 		if t := &r.Targets[i]; t.Counted && !t.Reached {
 			return fmt.Errorf("%s: %s", t.Title, t.word())

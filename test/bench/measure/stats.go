@@ -15,9 +15,8 @@ import (
 // Percentile returns the smallest of the values that at least p percent of them do not exceed (the nearest rank), or 0
 // if there are none.
 func Percentile[T cmp.Ordered](values []T, p float64) T {
-	var zero T
 	if len(values) == 0 {
-		return zero
+		return *new(T)
 	}
 	sorted := slices.Sorted(slices.Values(values))
 	rank := int(math.Ceil(p / 100 * float64(len(sorted))))

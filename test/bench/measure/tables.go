@@ -15,28 +15,32 @@ const operator = "operator: "
 
 // Tables are the tables of docs/performance.md, by the Evidence of the runs that they are of. A table is of one run at
 // least.
-var Tables = map[string]func([]*Run) string{
+var Tables = map[string]func([]*Run) (string, error){
 	"": sizes, Outage: outage, ByConditions: results, ByPods: results, Admission: admission, Agent: agent,
 }
 
 // Table returns the tables of a run.
-func (r *Run) Table() string { return Tables[r.Evidence]([]*Run{r}) }
+func (r *Run) Table() (string, error) { return Tables[r.Evidence]([]*Run{r}) }
 
 // sizes is the table of the runs without a control plane.
-func sizes(runs []*Run) string {
+func sizes(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node changes: p50, p99 | " +
 		"All become ready: wall time, patches a second | CPU and requests for that | Restart: first patch | " +
 		"CPU with heartbeats | Commit |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range runs {
-		one, all := r.Line(operator+"heartbeats, and 10 changes a second"), r.Line(operator+"all evidence turns good")
+		l, err := r.lines(operator+"heartbeats, and 10 changes a second", operator+"all evidence turns good",
+			"standby: all nodes listed again", operator+"restart, then one change", operator+"heartbeats only")
+		if err != nil {
+			return "", err
+		}
+		one, all := l[0], l[1]
 		requests := all.Patches + all.Refused + all.Events + all.StatusWrites + all.Other
 		fmt.Fprintf(b, "| %d x %d | %s | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.0f | %.1f s, %.0f | %.1f s | %.0fm | %s |\n",
-			r.Nodes, r.Rules, r.memory(), r.Line("standby: all nodes listed again").PeakMiB, one.P50*1000, one.P99*1000,
-			all.Wall, all.Patches/max(all.Wall, 1e-3), all.CPU, requests,
-			r.Line(operator+"restart, then one change").P99, r.Line(operator+"heartbeats only").CPU*1000/20, r.Commit)
+			r.Nodes, r.Rules, r.memory(), l[2].PeakMiB, one.P50*1000, one.P99*1000, all.Wall,
+			all.Patches/max(all.Wall, 1e-3), all.CPU, requests, l[3].P99, l[4].CPU*1000/20, r.Commit)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // memory is the operator's most memory, and the target, if the size has one.
@@ -62,17 +66,21 @@ func (r *Run) greatest(contestant string) (peak float64) {
 }
 
 // outage is the table of the runs of an outage of all nodes.
-func outage(runs []*Run) string {
+func outage(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	b.WriteString("| Nodes x rules | Without a limit: CPU, for each tainted node | its end | " +
 		"With 30 %: CPU, for each tainted node | its end | Commit |\n|---|---|---|---|---|---|\n")
 	each := func(l *Line) string { return fmt.Sprintf("%.1f s, %.1f ms", l.CPU, l.CPU*1000/max(l.Patches, 1)) }
 	for _, r := range runs {
+		l, err := r.lines(operator+"all evidence turns bad", operator+"the same again: good",
+			operator+"outage under maxUnavailable", operator+"its end")
+		if err != nil {
+			return "", err
+		}
 		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.1f s | %s |\n", r.Nodes, r.Rules,
-			each(r.Line(operator+"all evidence turns bad")), r.Line(operator+"the same again: good").CPU,
-			each(r.Line(operator+"outage under maxUnavailable")), r.Line(operator+"its end").CPU, r.Commit)
+			each(l[0]), l[1].CPU, each(l[2]), l[3].CPU, r.Commit)
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // heading begins the tables of a run that has several rounds.
@@ -81,12 +89,12 @@ func (r *Run) heading() string {
 }
 
 // results are the tables of the runs on a control plane: the operator's phases, with its ratios to the floors.
-func results(runs []*Run) string {
+func results(runs []*Run) (string, error) {
 	var all []string
 	for _, r := range runs {
 		most, others, b := mostOf(r.Rules), 0.0, &strings.Builder{}
 		for i := range r.Lines {
-			others = max(others, r.Lines[i].OthersCPU)
+			others = slices.Max(append(slices.Clone(r.Lines[i].Each.OthersCPU), r.Lines[i].OthersCPU, others))
 		}
 		fmt.Fprintf(b, "%d nodes, %s, %s, at most %.1f s of CPU by all others in a phase, commit %s. The operator used %s, "+
 			"and the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of heartbeats %.2f.\n\n", r.Nodes,
@@ -102,7 +110,7 @@ func results(runs []*Run) string {
 		}
 		all = append(all, b.String())
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(all, "\n"), nil
 }
 
 // cells are those of a phase after its name.
@@ -136,7 +144,7 @@ func (l *Line) until(kind string, all float64) string {
 
 // admission are the tables of what admission costs the API server: a column for each kind of request, one table for
 // those with the same setups.
-func admission(runs []*Run) string {
+func admission(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	for _, run := range runs {
 		var kinds []string
@@ -173,17 +181,17 @@ func admission(runs []*Run) string {
 		}
 		b.WriteString("\n" + run.targets())
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // agent is the table of the node agent.
-func agent(runs []*Run) string {
+func agent(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	for _, r := range runs {
 		fmt.Fprintf(b, "%s, commit %s. The numbers are the medians of the rounds.\n\n%s\n%s", r.heading(), r.Commit,
 			table([]string{"", "Agent", "Constant", "Ratio"}, r.Rows), r.targets())
 	}
-	return b.String()
+	return b.String(), nil
 }
 
 // targets is the table of the targets of a run.

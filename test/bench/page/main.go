@@ -41,10 +41,13 @@ func main() {
 const none = "No run of this version on a quiet machine is committed yet.\n"
 
 // fill replaces the tables of a page, between "<!-- begin NAME -->" and "<!-- end NAME -->".
-func fill(page string, runs []*measure.Run) (string, error) {
+func fill(page string, runs []*measure.Run) (filled string, err error) {
 	for _, run := range runs {
-		if !run.Committed() {
+		switch {
+		case !run.Committed():
 			return "", fmt.Errorf("commit %q of a run cannot be checked out: run the bench from a clean checkout", run.Commit)
+		case len(run.Complaints) > 0:
+			return "", fmt.Errorf("the run at commit %s failed: %s", run.Commit, strings.Join(run.Complaints, "; "))
 		}
 	}
 	for evidence, table := range measure.Tables {
@@ -57,7 +60,9 @@ func fill(page string, runs []*measure.Run) (string, error) {
 		}
 		of := slices.DeleteFunc(slices.Clone(runs), func(r *measure.Run) bool { return r.Evidence != evidence })
 		if len(of) > 0 {
-			text = table(of)
+			if text, err = table(of); err != nil {
+				return "", err
+			}
 		}
 		page = before + begin + "\n" + text + "\n" + end + after
 	}

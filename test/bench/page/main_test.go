@@ -10,22 +10,33 @@ import (
 	"github.com/nodegate/nodegate/test/bench/measure"
 )
 
+// lines are those of a run against a synthetic server.
+func lines(of ...measure.Line) []measure.Line {
+	for _, phase := range []string{"operator: all evidence turns good", "operator: heartbeats, and 10 changes a second",
+		"operator: heartbeats only", "operator: restart, then one change", "standby: all nodes listed again"} {
+		of = append(of, measure.Line{Phase: phase})
+	}
+	return of
+}
+
 func TestTheTablesAreFilled(t *testing.T) {
 	third := measure.Ratio{Median: 0.3, Low: 0.2, High: 0.4, Rounds: 6}
 	runs := []*measure.Run{
-		{Nodes: 100, Rules: 1, Commit: "c1", Lines: []measure.Line{
-			{Phase: "operator: all evidence turns good", Wall: 2, CPU: 3, Patches: 100, Events: 90, StatusWrites: 10},
-			{Phase: "operator: heartbeats, and 10 changes a second", P50: 0.002, P99: 0.005, PeakMiB: 70},
-			{Phase: "operator: heartbeats only", CPU: 0.4},
-			{Phase: "operator: restart, then one change", Wall: 0.2, P50: 0.5, P99: 0.5}}},
-		{Nodes: 5000, Rules: 50, Commit: "c4", Lines: []measure.Line{{Phase: "operator: rules applied", PeakMiB: 300}}},
-		{Nodes: 15000, Rules: 50, Commit: "c5", Lines: []measure.Line{{Phase: "operator: rules applied", PeakMiB: 501}}},
+		{Nodes: 100, Rules: 1, Commit: "c1", Lines: lines(
+			measure.Line{Phase: "operator: all evidence turns good", Wall: 2, CPU: 3, Patches: 100, Events: 90,
+				StatusWrites: 10},
+			measure.Line{Phase: "operator: heartbeats, and 10 changes a second", P50: 0.002, P99: 0.005, PeakMiB: 70},
+			measure.Line{Phase: "operator: heartbeats only", CPU: 0.4},
+			measure.Line{Phase: "operator: restart, then one change", Wall: 0.2, P50: 0.5, P99: 0.5})},
+		{Nodes: 5000, Rules: 50, Commit: "c4", Lines: lines(measure.Line{Phase: "operator: rules applied", PeakMiB: 300})},
+		{Nodes: 15000, Rules: 50, Commit: "c5", Lines: lines(measure.Line{Phase: "operator: rules applied", PeakMiB: 501})},
 		{Nodes: 5000, Rules: 10, Commit: "c6", Evidence: measure.Outage, Lines: []measure.Line{
 			{Phase: "operator: all evidence turns bad", CPU: 10, Patches: 5000, PeakMiB: 1000},
 			{Phase: "operator: the same again: good", CPU: 9}, {Phase: "operator: its end", CPU: 3},
 			{Phase: "operator: outage under maxUnavailable", CPU: 4.5, Patches: 1500}}},
 		{Nodes: 1000, Rules: 20, Rounds: 6, Machine: "m", Commit: "c2", Evidence: "conditions", Lines: []measure.Line{
 			{Phase: "equal-floor: all evidence turns good", PeakMiB: 50, OthersCPU: 0.4},
+			{Phase: "lean-floor: all evidence turns good", OthersCPU: 0.3, Each: measure.Series{OthersCPU: []float64{2.5, 0.1}}},
 			{Phase: "operator: all evidence turns good", Wall: 2, CPU: 1, PeakMiB: 60, P99: 1,
 				Equal: measure.Ratios{Wall: third, P99: third, CPU: third}, Lean: measure.Ratios{Wall: third, P99: third},
 				LeanMost: measure.Guarded{Wall: 0.5, P99: 0.1}},
@@ -52,7 +63,7 @@ func TestTheTablesAreFilled(t *testing.T) {
 		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 50 | 3.0 s, 200 | 0.5 s | 20m | c1 |\n",
 		"| 5000 x 50 | 300 MiB of 300, reached |", "| 15000 x 50 | **501 MiB of 500, missed** |",
 		"| 5000 x 10 | 10.0 s, 2.0 ms | 9.0 s | 4.5 s, 3.0 ms | 3.0 s | c6 |\n",
-		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, at most 0.4 s of CPU by all others in a phase, commit " +
+		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, at most 2.5 s of CPU by all others in a phase, commit " +
 			"c2. The operator used 60 MiB of 150, reached, and the equal floor 50 MiB. Targets: wall time 1.20, p99 1.25, " +
 			"CPU of heartbeats 1.20.\n\n| Phase",
 		"| all evidence turns good | 2.0 s, 1000 ms | 1.0 s | 0.30 (0.20-0.40), reached | 0.30 (0.20-0.40), reached | " +
@@ -75,13 +86,21 @@ func TestTheTablesAreFilled(t *testing.T) {
 	if _, err := fill("a page without tables", runs); err == nil {
 		t.Error("no error about a page without tables")
 	}
+	for _, evidence := range []string{"", measure.Outage} {
+		run := &measure.Run{Commit: "c1", Evidence: evidence, Lines: lines()[1:]}
+		if _, err := fill(got, []*measure.Run{run}); err == nil || !strings.Contains(err.Error(), "no phase ") {
+			t.Errorf("a phase has another name: %v", err)
+		}
+	}
 }
 
-func TestEachRowIsOfACommit(t *testing.T) {
-	for _, commit := range []string{"0123456789ab-dirty", ""} {
-		_, err := fill("", []*measure.Run{{Commit: commit}})
-		if err == nil || !strings.Contains(err.Error(), "clean checkout") {
-			t.Errorf("commit %q: %v", commit, err)
+func TestARowIsOfACommitAndOfARunWithoutComplaints(t *testing.T) {
+	for want, run := range map[string]*measure.Run{
+		`commit "0123456789ab-dirty"`: {Commit: "0123456789ab-dirty"}, `commit ""`: {},
+		"c1 failed: one patch too many": {Commit: "c1", Complaints: []string{"one patch too many"}},
+	} {
+		if _, err := fill("", []*measure.Run{run}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }
