@@ -142,10 +142,10 @@ func TestEvictionGuard(t *testing.T) {
 			Then(1, "completes", fine, Change("completed link")),
 			Then(21, "lost", "link Ready BootstrapCompleted", down(20)),
 		),
-		"a time far in the future is now": On(inService().
+		"a forged time is none": On(inService().
 			Annotation(linkKey, fmt.Sprintf(`{"guardedSince":%q}`, Stamp(9000))).
 			Condition("Ready", "Unknown", At(20)), Rules(guardRule()),
-			Then(21, "seen", held, guarded(21), Again(81)),
+			Then(21, "seen", held, Change("guarded link"), guarded(20), Again(80)),
 		),
 		"the limit is about the taint: a rule without one does not ask for room": On(inService(),
 			Rules(guardRule().MaxUnavailable("0")),

@@ -244,7 +244,7 @@ func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool)
 			*t = created
 		}
 	}
-	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.GuardedSince, &r.RearmedAt} {
+	for _, t := range []*metav1.Time{&r.Since, &r.Released, &r.RearmedAt} {
 		if latest.Before(t) {
 			*t = stamp
 		}

@@ -120,14 +120,6 @@ func TestAClaimOfTheCreatingRequest(t *testing.T) {
 	}
 }
 
-// TestAGuardFromTheFuture: another replica began it, whose clock is far ahead. It guards: to evict cannot be undone.
-func TestAGuardFromTheFuture(t *testing.T) {
-	r := nodeview.Record{Rule: "r", GuardedSince: metav1.NewTime(At(86400))}
-	if got, _ := nodeview.DecodeRecord(r.Encode(), Fresh().Obj(), At(5)); !got.GuardedSince.Time.Equal(At(5)) {
-		t.Errorf("guarded since %s, want now", got.GuardedSince)
-	}
-}
-
 func FuzzParseTaint(f *testing.F) {
 	for _, s := range []string{"", "a:NoSchedule", "example.com/a=b:NoExecute", "a=b=c:NoSchedule",
 		"node.kubernetes.io/x:NoSchedule", ":=:", "a=b:c:PreferNoSchedule"} {
