@@ -254,7 +254,7 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
 	s, latest := &obj.Status, now.Server.Add(evidence.MaxClockSkew)
 	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.StartTime.After(latest) &&
-		s.InForce.StartTime.After(r.yieldedSince) && (r.outOfForce == 0 || s.ObservedGeneration > r.outOfForce)
+		s.InForce.StartTime.After(r.yieldedSince) && described(obj) > r.outOfForce
 	was := prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash
 	r.begin(now)
 	switch {
@@ -290,11 +290,16 @@ func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment)
 	}
 }
 
-// asCreated reports whether no operator has processed a rule, and it is as it was created, or of the incumbent
-// controller. A rule that was edited may have been suspended or in dry-run before: nodes of that time are in service.
+// described returns the generation that the status of a rule is about. Without a status, the first one is known: users
+// create rules in it.
+func described(obj *v1alpha1.NodeReadinessRule) int64 { return max(1, obj.Status.ObservedGeneration) }
+
+// asCreated reports whether the operator has not processed a rule, and nobody has edited it since its creation, or since
+// the incumbent controller put it in force. That controller writes no observedGeneration in dry-run. An edited rule may
+// have been suspended or in dry-run before: nodes of that time are in service.
 func asCreated(obj *v1alpha1.NodeReadinessRule) bool {
-	return meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil && (obj.Generation <= 1 ||
-		!equality.Semantic.DeepEqual(obj.Status, v1alpha1.NodeReadinessRuleStatus{}))
+	return meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil &&
+		obj.Generation <= described(obj)
 }
 
 // begin puts a rule in force now.

@@ -73,6 +73,11 @@ func TestInForce(t *testing.T) {
 	}
 	told := func(since int) *build.RuleWrapper { return known().StatusInForce(at(since), hash(valid())) }
 	tried := func(since int) *build.RuleWrapper { return known().DryRun(true).StatusDryRun(at(since)) }
+	theirs := func(generation int64, results v1alpha1.DryRunResults) *build.RuleWrapper { // of the incumbent controller
+		r := valid().Generation(2).StatusNode("n1", v1alpha1.TaintPresent)
+		r.Status.ObservedGeneration, r.Status.DryRunResults = generation, &results
+		return r
+	}
 	cases := map[string]struct {
 		rule  *build.RuleWrapper
 		prev  *Rule
@@ -140,7 +145,22 @@ func TestInForce(t *testing.T) {
 			rule: valid().Generation(2), prev: compiled(valid().Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
 		},
 		"a rule of the incumbent controller, which writes other conditions, is in force since its creation": {
-			rule: valid().Generation(2).StatusNode("n1", v1alpha1.TaintPresent), since: at(-1000), just: true,
+			rule: theirs(2, v1alpha1.DryRunResults{}), since: at(-1000), just: true,
+		},
+		"so is one that was never edited": {
+			rule: theirs(0, v1alpha1.DryRunResults{}).Generation(1), since: at(-1000), just: true,
+		},
+		"one that was in dry-run there, and was edited since, is put in force now": {
+			rule: theirs(0, v1alpha1.DryRunResults{Summary: "would add 4 taints"}), since: at(0), just: true,
+		},
+		"so is one that was in force there, then in dry-run, and was edited since": {
+			rule: theirs(1, v1alpha1.DryRunResults{Summary: "would add 4 taints"}).Generation(3), since: at(0), just: true,
+		},
+		"so is one that was in force there, and was edited since": {
+			rule: theirs(1, v1alpha1.DryRunResults{}), since: at(0), just: true,
+		},
+		"one that was put in dry-run there after its creation is in dry-run since now": {
+			rule: theirs(1, v1alpha1.DryRunResults{Summary: "would add 4 taints"}).DryRun(true), since: at(0), just: true,
 		},
 		"in dry-run it is judged as if it were put in force when that was first seen": {
 			rule: told(-300).DryRun(true), since: at(0), just: true,

@@ -91,7 +91,7 @@ func (r *Reconciler) sayCleaned(ctx context.Context, rule *v1alpha1.NodeReadines
 // other rules come first.
 func (r *Reconciler) sayDeleting(ctx context.Context, rule *v1alpha1.NodeReadinessRule, until string) (time.Duration,
 	error) {
-	status := rule.Status.DeepCopy()
+	status := upgraded(rule, r.Clock.Now()).Status.DeepCopy()
 	r.setDeleting(status, rule.Generation, until)
 	return r.write(ctx, rule, *status)
 }

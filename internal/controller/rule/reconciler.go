@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	result, err := r.report(ctx, rule, compiled, pending)
 	before := r.Handover.Problem(rule)
-	again := r.Handover.Next(ctx, rule, compiled, err == nil && pending == 0 && r.passed(rule))
+	again := r.Handover.Next(ctx, upgraded(rule, r.Clock.Now()), compiled, err == nil && pending == 0 && r.passed(rule))
 	if again > 0 && r.Handover.Problem(rule) != before {
 		again = min(again, statusInterval) // the status says it then
 	}

@@ -780,6 +780,23 @@ var _ = Describe("A deleted rule", func() {
 		Expect(gone(ctx, d)).To(BeTrue())
 	})
 
+	It("says what it waits for if its status lacks times that the CRD requires by now", func(ctx context.Context) {
+		d := deleted(ctx, true)
+		d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+				o ...client.GetOption) error {
+				err := c.Get(ctx, key, obj, o...)
+				if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
+					rule.Status.InForce = &v1alpha1.InForce{SelectorHash: "a"}
+					rule.Status.Replacements = &v1alpha1.ReplacementStatus{Last: []v1alpha1.Replacement{
+						{NodeName: "a", NodeUID: "a", Method: v1alpha1.ReplaceMethodAnnotation}}}
+				}
+				return err
+			}})
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonDeleting))
+	})
+
 	It("says nothing of nodes while the finalizer of another controller keeps it", func(ctx context.Context) {
 		d := deleted(ctx, false, "example.com/other")
 		d.cleaned(0)

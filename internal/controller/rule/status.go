@@ -66,6 +66,7 @@ var (
 // Entries that have not changed keep their times.
 func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.Problem,
 	now time.Time) v1alpha1.NodeReadinessRuleStatus {
+	rule = upgraded(rule, now)
 	s := v1alpha1.NodeReadinessRuleStatus{
 		ObservedGeneration: rule.Generation,
 		Nodes:              &m.Counts,
@@ -118,6 +119,17 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 	return s
 }
 
+// upgraded returns the rule with a status that the CRD allows. A status of a former release may lack times that the CRD
+// requires: the API server would refuse each write of it.
+func upgraded(rule *v1alpha1.NodeReadinessRule, now time.Time) *v1alpha1.NodeReadinessRule {
+	r := *rule
+	if r.Status.InForce != nil && r.Status.InForce.StartTime.IsZero() {
+		r.Status.InForce = nil
+	}
+	r.Status.Replacements = replace.ReplacementsAt(r.Status.Replacements, r.Generation, time.Time{}, now)
+	return &r
+}
+
 // setInForce sets since when the rule is in force or in dry-run, and what a dry-run would do.
 func setInForce(s *v1alpha1.NodeReadinessRuleStatus, rule *v1alpha1.NodeReadinessRule, m *fleet.Material) {
 	switch r := m.Rule; {
@@ -130,7 +142,7 @@ func setInForce(s *v1alpha1.NodeReadinessRuleStatus, rule *v1alpha1.NodeReadines
 		s.DryRunResults = dryRun(m)
 	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
 		s.InForce = &v1alpha1.InForce{StartTime: metav1.NewTime(r.InForceSince), SelectorHash: r.SelectorHash}
-	case r.Mode == ruleset.Frozen && rule.Status.InForce != nil && !rule.Status.InForce.StartTime.IsZero():
+	case r.Mode == ruleset.Frozen:
 		s.InForce = rule.Status.InForce // invalid, until it is fixed: what was exempt stays so
 	}
 }
