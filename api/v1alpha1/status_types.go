@@ -99,8 +99,8 @@ type NodeCounts struct {
 
 // InForce says since when a rule is in force.
 type InForce struct {
-	// startTime is when the rule was last put in force: when it was created, when dry-run or suspension ended, or when
-	// its selector changed.
+	// startTime is when the rule was last put in force: when it was created, when dry-run or suspension ended, when its
+	// selector changed, or when the operator first saw it, if it had been edited before.
 	StartTime metav1.Time `json:"startTime"`
 	// selectorHash identifies the selector.
 	// +kubebuilder:validation:MaxLength=64
