@@ -49,7 +49,9 @@ func invalid() string {
 // does not tolerate the taint of the first one.
 func (g *generator) withdrawn(n int) {
 	g.inForce(taintOfOther + `,` + poolOfScene + `,"maxUnavailable":1,"requirements":[{"name":"daemons","daemonSets":` +
-		`{"namespaces":["apps"],"selector":{"matchLabels":{"daemon":"d2"}}}}]`)
+		`{"namespaces":["apps"],"selector":{"matchExpressions":[{"key":"daemon","operator":"In","values":["d2"]},` +
+		`{"key":"daemon","operator":"NotIn","values":["d1"]},{"key":"daemon","operator":"Exists"},` +
+		`{"key":"other","operator":"DoesNotExist"}]},"untolerated":"Ignore"}}]`)
 	g.requires(taintOfScene + `,"dryRun":true`)
 	const others = "example.com/t1,example.com/t2,example.com/t3,example.com/t4,example.com/t5,example.com/t7"
 	g.add(Step{Do: "daemon.create", Pod: 2, Of: others})

@@ -6,6 +6,11 @@ package script
 // appX selects the pods of most scenes.
 const appX = `"selector":{"matchLabels":{"app":"x"}}`
 
+// expressX selects the same pods in another way.
+const expressX = `"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]},{"key":"app","operator":` +
+	`"NotIn","values":["y"]},{"key":"app","operator":"Exists"},{"key":"other","operator":"DoesNotExist"}]},` +
+	`"readyWhen":"PodReady"`
+
 // requiresPods is the part of a rule's spec that requires pods.
 func requiresPods(q string) string {
 	return taintOfScene + `,"requirements":[{"name":"pods","pods":{"namespace":"apps",` + q + `}}]`
@@ -82,7 +87,7 @@ func (g *generator) owned(n int) {
 
 // unlisted are pods that cannot be read any more, while another node registers.
 func (g *generator) unlisted(n int) {
-	g.podsOf(n, requiresPods(appX)+`,"nodeAdmission":"None"`, "")
+	g.podsOf(n, requiresPods(expressX)+`,"nodeAdmission":"None"`, "")
 	g.then(ready(n, 1, "true"))
 	g.add(Step{Do: "evidence", Value: "forbidden"})
 	g.each(Step{Do: "cut", Of: "pods"})
@@ -101,7 +106,7 @@ func (g *generator) confirms(n int) {
 
 // unseen is a reboot while no operator runs: pods have started before kubelet's first report that the operator sees.
 func (g *generator) unseen(n int) {
-	g.podsOf(n, requiresPods(appX)+`,"rearmOn":["Reboot"]`, "")
+	g.podsOf(n, requiresPods(expressX)+`,"rearmOn":["Reboot"]`, "")
 	g.then(ready(n, 1, "true"))
 	g.passes(12)
 	g.each(Step{Do: "down"})
@@ -114,7 +119,7 @@ func (g *generator) unseen(n int) {
 
 // rehearsal is a reboot under a rule in dry-run.
 func (g *generator) rehearsal(n int) {
-	g.podsOf(n, requiresPods(appX)+`,"rearmOn":["Reboot"]`, "")
+	g.podsOf(n, requiresPods(expressX)+`,"rearmOn":["Reboot"]`, "")
 	g.then(ready(n, 1, "true"), Step{Do: "rule.edit", Rule: sceneRule, Value: `{"dryRun":true}`},
 		Step{Do: "node.reboot", Node: n})
 	g.add(Step{Do: "pass", N: 5})
