@@ -161,7 +161,8 @@ func (m *Model) adds(r *Request, before, sent, stored *node) {
 	for key := range sorted(union(sent.Metadata.Annotations, stored.Metadata.Annotations)) {
 		was, is := sent.Metadata.Annotations[key], stored.Metadata.Annotations[key]
 		if was != is {
-			m.check("admission", !leaves && strings.HasPrefix(key, recordPrefix) && (before == nil || was == ""),
+			m.check("admission", !leaves && strings.HasPrefix(key, recordPrefix) && (before == nil || was == "" ||
+				r.Policy && stored.gains(key, sent)),
 				"annotation %s of node %s is changed", key, name)
 		}
 	}
@@ -230,10 +231,10 @@ func (m *Model) claims(r *Request, before, sent *node, of *rule, v *View) answer
 	switch {
 	case r.Skipped, of.Spec.Taint.Key == "", of.Metadata.DeletionTimestamp != nil, !of.Spec.enforced(),
 		of.Spec.NodeAdmission == "None", of.notInForce(), !of.Spec.NodeSelector.matches(sent.Metadata.Labels),
-		sent.marked(of):
+		r.knows(sent, markerPrefix, of):
 		return no
 	case before != nil && (r.Kubelet || of.Spec.Taint.Effect == "NoExecute" || sent.Metadata.DeletionTimestamp != nil ||
-		of.Spec.NodeSelector.matches(before.Metadata.Labels) || sent.Metadata.Annotations[of.key()] != "" ||
+		of.Spec.NodeSelector.matches(before.Metadata.Labels) || r.knows(sent, recordPrefix, of) ||
 		sent.has(of.Spec.Taint.id()) || age > 10*time.Minute || sent.Metadata.CreationTimestamp.Before(since)):
 		return no
 	case of.listed:

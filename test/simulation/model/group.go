@@ -90,6 +90,28 @@ func (n *node) continues() {
 	}
 }
 
+// knows reports whether the engine knows that a node has the record or the marker of a rule. On a node that is there,
+// the policy knows only those of this rule itself, and not those of a rule that it continues: the operator moves them.
+func (r *Request) knows(n *node, prefix string, of *rule) bool {
+	return slices.ContainsFunc(n.keys, func(key string) bool {
+		return key == prefix+of.Metadata.own || (!r.Policy || r.Before == nil) && firstKey(key) == prefix+of.Metadata.UID
+	})
+}
+
+// gains reports whether a node has another record of rules that continue one another than before.
+func (n *node) gains(first string, before *node) bool {
+	return slices.ContainsFunc(n.keys, func(key string) bool {
+		return firstKey(key) == first && !slices.Contains(before.keys, key)
+	})
+}
+
+// several reports whether a node has records of several rules that continue one another.
+func (n *node) several(first string) bool {
+	is := func(key string) bool { return firstKey(key) == first }
+	at := slices.IndexFunc(n.keys, is)
+	return at >= 0 && slices.ContainsFunc(n.keys[at+1:], is)
+}
+
 // moved: the record and the marker of a rule that is continued are those of the rule that continues it.
 func (m *Model) moved(n *node, v *View) {
 	for r := range v.rules() {

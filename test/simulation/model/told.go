@@ -78,6 +78,11 @@ func (m *Model) changesOf(was, is *node, v *View) (out []change) {
 		add(acts && has != "" && !was.has(has) && is.has(has), "TaintAdded", key(has))
 		add(acts && had == "" && was.has(has) && is.has(has) && !was.claims()[has], "TaintAdopted", key(has))
 		add(acts && !was.marked(r) && is.marked(r) && !inherits(was, is, r), "BootstrapCompleted")
+		mark := replaced + name
+		add(was.Metadata.Annotations[mark] == "" && is.Metadata.Annotations[mark] != "", "HandedOver")
+		if was.several(r.key()) { // the policy has claimed the node in between: the former record counts again
+			continue
+		}
 		add(acts && a.TimedOut.After(b.TimedOut), "ReadinessTimedOut", map[bool]string{true: "is released",
 			false: "stays held"}[r.Spec.Timeout.Action == "Release"])
 		add(acts && b.BootID != "" && a.BootID != b.BootID && !a.RearmedAt.IsZero(), "NodeRearmed")
@@ -85,8 +90,6 @@ func (m *Model) changesOf(was, is *node, v *View) (out []change) {
 		add(ends, "GuardEnded")
 		add(!ends && b.GuardedSince.IsZero() && !a.GuardedSince.IsZero(), "PodsGuarded")
 		add(!b.GuardedSince.IsZero() && a.GuardedSince.IsZero() && !m.wrong(), "PodsUnguarded")
-		mark := replaced + name
-		add(was.Metadata.Annotations[mark] == "" && is.Metadata.Annotations[mark] != "", "HandedOver")
 	}
 	return out
 }
