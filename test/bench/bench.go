@@ -44,6 +44,7 @@ func ruleName(i int) string      { return fmt.Sprintf("bench-%d", i) }
 type bench struct {
 	*measure.Run
 	cluster  *cluster.Cluster
+	phases   []string
 	operator string // the binary
 	writer   *writer
 	watch    *observer
@@ -122,7 +123,8 @@ func (b *bench) createNodes(ctx context.Context) error {
 		return err
 	}
 	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
-		if _, err := b.turn(ctx, b.writer, status); err != nil {
+		some := newWriter(b.writer.client, b.Rules, b.writer.names[:min(b.Nodes, warm)]...)
+		if _, err := b.turn(ctx, some, status); err != nil {
 			return err
 		}
 	}

@@ -133,10 +133,13 @@ func (l *lab) looked(ctx context.Context, p *contestant) error {
 	})
 }
 
-// measured measures a part of the work of a process, and adds a line to the results.
-func (l *lab) measured(ctx context.Context, p *contestant, phase string, part func(context.Context) error) error {
+// measured measures a part of the work of a process, and adds a line to the results. The CPU of processes that work
+// beside it does not count as that of others.
+func (l *lab) measured(ctx context.Context, p *contestant, phase string, part func(context.Context) error,
+	beside ...int,
+) error {
 	counted := l.server.Counts()
-	meter, err := measure.NewMeter(p.PID())
+	meter, err := measure.NewMeter(p.PID(), beside...)
 	if err != nil {
 		return err
 	}
@@ -147,9 +150,9 @@ func (l *lab) measured(ctx context.Context, p *contestant, phase string, part fu
 	usage, err := meter.Usage()
 	peak, errPeak := measure.Peak(p.PID())
 	counts := l.server.Counts().Since(counted)
-	line := measure.Line{Phase: phase, CPU: usage.Contestant.Seconds(), PeakMiB: float64(peak) / (1 << 20),
-		Patches: float64(counts.NodePatches), Refused: float64(counts.Refused), Other: float64(counts.RuleWrites),
-		Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
+	line := measure.Line{Phase: phase, CPU: usage.Contestant.Seconds(), OthersCPU: usage.Others.Seconds(),
+		PeakMiB: float64(peak) / (1 << 20), Patches: float64(counts.NodePatches), Refused: float64(counts.Refused),
+		Other: float64(counts.RuleWrites), Events: float64(counts.Events), StatusWrites: float64(counts.StatusWrites)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var delays []float64

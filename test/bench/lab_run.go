@@ -249,7 +249,7 @@ func (l *lab) standby(ctx context.Context) error {
 		return err
 	}
 	defer standby.Kill() //nolint:errcheck // done with it
-	return l.measured(ctx, standby, "standby: all nodes listed again", l.relist)
+	return l.measured(ctx, standby, "standby: all nodes listed again", l.relist, leader.PID())
 }
 
 // relist makes all watches of nodes begin again.

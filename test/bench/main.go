@@ -27,8 +27,9 @@ const (
 	// workers is the number of nodes that the operator, and the floor, work on at a time; writers is the number of
 	// conditions that are written at a time.
 	workers, writers = 16, 32
-	// heartbeats is how many each node sends, kubelet's and the reporters' in turns.
-	heartbeats = 6
+	// heartbeats is how many each node sends, kubelet's and the reporters' in turns. Of more than warm nodes, each sends
+	// fewer. As many nodes warm up the API server.
+	heartbeats, warm = 6, 1000
 	// runLimit ends a run that hangs.
 	runLimit = 12 * time.Hour
 )
@@ -45,6 +46,7 @@ func start(ctx context.Context) error {
 	flag.StringVar(&run.Evidence, "evidence", run.Evidence,
 		"what rules go by: `conditions` of the node, or pods, one on each node")
 	synthetic := flag.Bool("synthetic", false, "measure against a small server in memory instead of a control plane")
+	phases := flag.Int("phases", len(phaseTitles), "`number` of phases, from the first, in which rules are applied")
 	outage := flag.Bool("outage", false, "with --synthetic: an outage of all nodes, with and without a limit")
 	if err := measure.ParseFlags(); err != nil {
 		return err
@@ -61,19 +63,16 @@ func start(ctx context.Context) error {
 	case *outage:
 		return errors.New("--outage: needs --synthetic")
 	}
-	return runRounds(ctx, run)
+	return runRounds(ctx, run, phaseTitles[:min(*phases, len(phaseTitles))])
 }
 
-func runRounds(ctx context.Context, run *measure.Run) (err error) {
-	files, err := filepath.Glob(filepath.Join(cluster.Root(), "docs", "bench", "*.json"))
-	if err != nil {
+func runRounds(ctx context.Context, run *measure.Run, phases []string) (err error) {
+	files, errGlob := filepath.Glob(filepath.Join(cluster.Root(), "docs", "bench", "*.json"))
+	earlier, err := measure.Read(files) // before this run takes the place of one of them
+	if err := errors.Join(errGlob, err); err != nil {
 		return err
 	}
-	earlier, err := measure.Read(files)
-	if err != nil {
-		return err
-	}
-	b := &bench{Run: run, watch: newObserver(run.Nodes)}
+	b := &bench{Run: run, watch: newObserver(run.Nodes), phases: phases}
 	defer func() {
 		if b.cluster != nil {
 			err = errors.Join(err, b.cluster.Stop())
@@ -91,14 +90,18 @@ func runRounds(ctx context.Context, run *measure.Run) (err error) {
 		for _, name := range order(round) {
 			log.Printf("round %d of %d: %s", round+1, run.Planned, name)
 			phases, err := b.measure(ctx, name)
-			if err != nil {
+			switch {
+			case err != nil && ctx.Err() != nil && run.Lines != nil:
+				log.Printf("ended early: %d of %d rounds are complete", run.Rounds, run.Planned)
+				return run.Finish()
+			case err != nil:
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
 			results[name] = append(results[name], phases)
 		}
 		run.Rounds, run.Lines, run.Complaints = round+1, results.lines(), results.complaints()
 		run.Guard(earlier)
-		if err := run.Write(); err != nil { // now: a run that is ended early keeps its rounds
+		if err := run.Write(); err != nil { // now: a run that is killed keeps its rounds
 			return err
 		}
 	}

@@ -69,7 +69,7 @@ func (b *bench) measure(ctx context.Context, name string) (phases []*measurement
 	if err := b.audit.quiet(ctx, c.user, newRequests()); err != nil {
 		return nil, err
 	}
-	for phase := range phaseTitles {
+	for phase := range b.phases {
 		if phase == restarted && !c.isOperator() {
 			continue // the floor remembers nothing
 		}
@@ -179,7 +179,7 @@ func (b *bench) change(ctx context.Context, c *contestant, phase int, m *measure
 func (b *bench) beat(ctx context.Context, m *measurement) error {
 	b.watch.expect(b.Rules) // as the phase before has left it
 	began := time.Now()
-	for i := range heartbeats {
+	for i := range max(2, heartbeats*min(b.Nodes, warm)/b.Nodes) {
 		if _, err := b.writer.heartbeat(ctx, i%2 == 0); err != nil {
 			return err
 		}

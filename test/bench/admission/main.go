@@ -228,15 +228,10 @@ func (s *scene) cost(ctx context.Context, send func() error) (time.Duration, err
 
 // cpu returns the CPU time of the API server while something is done.
 func (s *scene) cpu(do func() error) (time.Duration, error) {
-	before, err := measure.CPU(s.cluster.APIServer.PID())
-	if err != nil {
-		return 0, err
-	}
-	if err := do(); err != nil {
-		return 0, err
-	}
-	after, err := measure.CPU(s.cluster.APIServer.PID())
-	return after - before, err
+	before, errBefore := measure.CPU(s.cluster.APIServer.PID())
+	err := do()
+	after, errAfter := measure.CPU(s.cluster.APIServer.PID())
+	return after - before, errors.Join(errBefore, err, errAfter)
 }
 
 // heap is what Go's runtime tells about the heap of the API server, in bytes.

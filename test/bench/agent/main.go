@@ -86,16 +86,10 @@ type series map[string][]float64
 func (s series) add(row string, value float64) { s[row] = append(s[row], value) }
 
 func (s series) measure(ctx context.Context, c *contestant) error {
-	before, err := measure.CPU(c.pid)
-	if err != nil {
-		return err
-	}
+	before, errBefore := measure.CPU(c.pid)
 	took, err := atRate(ctx, c.address, rate, duration)
-	if err != nil {
-		return err
-	}
-	after, err := measure.CPU(c.pid)
-	if err != nil {
+	after, errAfter := measure.CPU(c.pid)
+	if err := errors.Join(errBefore, err, errAfter); err != nil {
 		return err
 	}
 	s.add(median, microseconds(measure.Percentile(took, 50)))

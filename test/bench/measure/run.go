@@ -44,6 +44,8 @@ type Run struct {
 	Planned int `json:",omitempty"`
 	// Complaints are the checks that failed. The page takes no run with any.
 	Complaints []string `json:",omitempty"`
+	// GuardedBy is the run that the bounds LeanMost of the lines are made of, if any.
+	GuardedBy string `json:",omitempty"`
 	// Evidence is what the rules go by. It is empty for a run against a synthetic server, Outage for one of an outage, and
 	// Admission or Agent for their benches.
 	Evidence string `json:",omitempty"`
@@ -229,17 +231,22 @@ func (r *Run) lines(phases ...string) ([]*Line, error) {
 	return out, nil
 }
 
-// Guard bounds the ratios to the lean floor by those of an earlier run of the same size and evidence, plus a tenth. A
-// greater ratio is a regression.
+// Guard bounds the ratios to the lean floor by those of the first run of the same size and evidence that had enough
+// rounds, plus a tenth. A greater ratio is a regression. Each later run passes these bounds on to the next: if each set
+// bounds of its own, many small regressions would pass.
 func (r *Run) Guard(earlier []*Run) {
 	for _, e := range earlier {
-		if e.Nodes != r.Nodes || e.Rules != r.Rules || e.Evidence != r.Evidence {
+		first := e.GuardedBy == ""
+		if e.Nodes != r.Nodes || e.Rules != r.Rules || e.Evidence != r.Evidence || first && outside(e.Rounds) == 0 {
 			continue
 		}
+		r.GuardedBy = cmp.Or(e.GuardedBy, fmt.Sprintf("commit %s (%d rounds)", e.Commit, e.Rounds))
 		for i := range r.Lines {
 			if before, err := e.lines(r.Lines[i].Phase); err == nil {
-				lean := before[0].Lean
-				r.Lines[i].LeanMost = Guarded{Wall: lean.Wall.Median * 1.1, P99: lean.P99.Median * 1.1}
+				r.Lines[i].LeanMost = before[0].LeanMost
+				if lean := before[0].Lean; first {
+					r.Lines[i].LeanMost = Guarded{Wall: lean.Wall.Median * 1.1, P99: lean.P99.Median * 1.1}
+				}
 			}
 		}
 	}

@@ -6,10 +6,10 @@ package measure
 import (
 	"math"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestPercentile(t *testing.T) {
@@ -23,39 +23,30 @@ func TestPercentile(t *testing.T) {
 		want   int
 	}{
 		"of none it is zero":                         {nil, 50, 0},
-		"of one it is that one":                      {[]int{7}, 1, 7},
 		"the median of three is the middle one":      {[]int{9, 1, 5}, 50, 5},
 		"the median of four is the lower middle one": {[]int{4, 1, 3, 2}, 50, 2},
 		"99 of a hundred is the second greatest":     {hundred, 99, 99},
 		"a hundred is the greatest":                  {hundred, 100, 100},
-		"zero is the least":                          {hundred, 0, 1},
 		"99 of ten is the greatest":                  {[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 99, 10},
 	} {
 		before := append([]int{}, test.values...)
 		if got := Percentile(test.values, test.p); got != test.want {
 			t.Errorf("%s: got %d, want %d", name, got, test.want)
 		}
-		if diff := cmp.Diff(before, append([]int{}, test.values...)); diff != "" {
-			t.Errorf("%s: the argument has changed: %s", name, diff)
+		if !slices.Equal(before, test.values) {
+			t.Errorf("%s: the argument has changed: %v", name, test.values)
 		}
 	}
 }
 
 func TestMedian(t *testing.T) {
-	for name, test := range map[string]struct {
-		values []float64
-		want   float64
-	}{
-		"of one":         {[]float64{3}, 3},
-		"of two":         {[]float64{3, 4}, 3.5},
-		"of three":       {[]float64{10, 1, 2}, 2},
-		"of four":        {[]float64{10, 1, 2, 4}, 3},
-		"of equal ones":  {[]float64{2, 2, 2}, 2},
-		"of none is NaN": {nil, math.NaN()},
-	} {
-		if got := Median(test.values); got != test.want && !(math.IsNaN(got) && math.IsNaN(test.want)) {
-			t.Errorf("%s: got %v, want %v", name, got, test.want)
+	for want, values := range map[float64][]float64{3: {3}, 3.5: {3, 4}, 2: {10, 1, 2}, 5: {10, 1, 4, 6}, 7: {7, 7, 7}} {
+		if got := Median(values); got != want {
+			t.Errorf("of %v: got %v, want %v", values, got, want)
 		}
+	}
+	if got := Median(nil); !math.IsNaN(got) {
+		t.Errorf("of none: got %v", got)
 	}
 }
 
@@ -77,31 +68,25 @@ func TestRatioOf(t *testing.T) {
 }
 
 func TestRoundsDecideOnlyIfTheBoundsAreOnOneSide(t *testing.T) {
-	for name, test := range map[string]struct {
-		ratio              Ratio
-		reached, undecided bool
-	}{
-		"below":             {Ratio{Low: 1, High: 1.1, Rounds: 6}, true, false},
-		"exactly":           {Ratio{Low: 1.2, High: 1.2, Rounds: 6}, true, false},
-		"above":             {Ratio{Low: 1.21, High: 1.3, Rounds: 6}, false, false},
-		"on both sides":     {Ratio{Low: 1, High: 1.3, Rounds: 12}, false, true},
-		"of too few rounds": {Ratio{Low: 1, High: 1, Rounds: 5}, false, true},
-		"of none":           {Ratio{}, false, true},
+	for ratio, want := range map[Ratio]string{
+		{Low: 1, High: 1.1, Rounds: 6}: "reached", {Low: 1.2, High: 1.2, Rounds: 6}: "reached",
+		{Low: 1.21, High: 1.3, Rounds: 6}: "missed**", {Low: 1, High: 1.3, Rounds: 12}: "undecided",
+		{Low: 1, High: 1, Rounds: 5}: "undecided", {}: "undecided",
 	} {
-		if reached, undecided := test.ratio.Compare(1.2); reached != test.reached || undecided != test.undecided {
-			t.Errorf("%s: %v, %v", name, reached, undecided)
+		if got := ratio.judged(1.2); !strings.HasSuffix(got, ", "+want) {
+			t.Errorf("%+v: %s, want %s", ratio, got, want)
 		}
 	}
 }
 
-func TestAnEarlierRunOfTheSameSizeGuardsTheLeanFloor(t *testing.T) {
+func TestTheFirstRunOfASizeGuardsTheLeanFloor(t *testing.T) {
 	run := func(wall, p99 float64) *Run {
 		all := func(ratio float64) Ratio { return Ratio{Median: ratio, Low: ratio - 0.1, High: ratio + 0.1, Rounds: 6} }
-		return &Run{Nodes: 1000, Rules: 20, Evidence: ByConditions, Lines: []Line{
+		return &Run{Commit: "c1", Nodes: 1000, Rules: 20, Rounds: 6, Evidence: ByConditions, Lines: []Line{
 			{Phase: "operator: all evidence turns good", Lean: Ratios{Wall: all(wall), P99: all(p99)}}}}
 	}
-	other := run(9, 9)
-	other.Evidence = ByPods
+	other, short := run(9, 9), run(9, 9)
+	other.Evidence, short.Rounds = ByPods, 5
 	for want, now := range map[string]*Run{
 		"0.90 (0.80-1.00), within (at most 1.10) | **3.00 (2.90-3.10), regression** (at most 2.20)": run(0.9, 3),
 		"1.05 (0.95-1.15), undecided (at most 1.10) | 2.00 (1.90-2.10), within (at most 2.20)":      run(1.05, 2),
@@ -112,11 +97,17 @@ func TestAnEarlierRunOfTheSameSizeGuardsTheLeanFloor(t *testing.T) {
 			if got := l.Lean.Wall.guarded(l.LeanMost.Wall) + " | " + l.Lean.P99.guarded(l.LeanMost.P99); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
+			third := run(9, 9) // has the bounds of the first, not of the second
+			now.Rounds = 1
+			third.Guard([]*Run{now})
+			if third.GuardedBy != "commit c1 (6 rounds)" || third.Lines[0].LeanMost != l.LeanMost {
+				t.Errorf("the third run has the bounds %+v of %s", third.Lines[0].LeanMost, third.GuardedBy)
+			}
 		}
 	}
 	first := run(1, 1)
-	first.Guard([]*Run{other})
-	if l := first.Lines[0]; l.LeanMost != (Guarded{}) || l.Lean.Wall.guarded(l.LeanMost.Wall) != "1.00 (0.90-1.10)" {
+	first.Guard([]*Run{other, short})
+	if l := first.Lines[0]; first.GuardedBy != "" || l.Lean.Wall.guarded(l.LeanMost.Wall) != "1.00 (0.90-1.10)" {
 		t.Errorf("the first run of a size has the bounds %+v", l.LeanMost)
 	}
 }

@@ -27,7 +27,7 @@ func sizes(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	b.WriteString("| Nodes x rules | Memory at most | of the standby | One node changes: p50, p99 | " +
 		"All become ready: wall time, patches a second | CPU and requests for that | Restart: first patch | " +
-		"CPU with heartbeats | Commit |\n|---|---|---|---|---|---|---|---|---|\n")
+		"CPU with heartbeats | CPU stolen, of all others | Commit |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range runs {
 		l, err := r.lines(operator+"heartbeats, and 10 changes a second", operator+"all evidence turns good",
 			"standby: all nodes listed again", operator+"restart, then one change", operator+"heartbeats only")
@@ -36,9 +36,9 @@ func sizes(runs []*Run) (string, error) {
 		}
 		one, all := l[0], l[1]
 		requests := all.Patches + all.Refused + all.Events + all.StatusWrites + all.Other
-		fmt.Fprintf(b, "| %d x %d | %s | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.0f | %.1f s, %.0f | %.1f s | %.0fm | %s |\n",
-			r.Nodes, r.Rules, r.memory(), l[2].PeakMiB, one.P50*1000, one.P99*1000, all.Wall,
-			all.Patches/max(all.Wall, 1e-3), all.CPU, requests, l[3].P99, l[4].CPU*1000/20, r.Commit)
+		fmt.Fprintf(b, "| %d x %d | %s | %.0f MiB | %.0f ms, %.0f ms | %.1f s, %.0f | %.1f s, %.0f | %.1f s | %.0fm | "+
+			"%s | %s |\n", r.Nodes, r.Rules, r.memory(), l[2].PeakMiB, one.P50*1000, one.P99*1000, all.Wall,
+			all.Patches/max(all.Wall, 1e-3), all.CPU, requests, l[3].P99, l[4].CPU*1000/20, r.disturbed(), r.Commit)
 	}
 	return b.String(), nil
 }
@@ -69,7 +69,8 @@ func (r *Run) greatest(contestant string) (peak float64) {
 func outage(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	b.WriteString("| Nodes x rules | Without a limit: CPU, for each tainted node | its end | " +
-		"With 30 %: CPU, for each tainted node | its end | Commit |\n|---|---|---|---|---|---|\n")
+		"With 30 %: CPU, for each tainted node | its end | CPU stolen, of all others | Commit |\n" +
+		"|---|---|---|---|---|---|---|\n")
 	each := func(l *Line) string { return fmt.Sprintf("%.1f s, %.1f ms", l.CPU, l.CPU*1000/max(l.Patches, 1)) }
 	for _, r := range runs {
 		l, err := r.lines(operator+"all evidence turns bad", operator+"the same again: good",
@@ -77,30 +78,50 @@ func outage(runs []*Run) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.1f s | %s |\n", r.Nodes, r.Rules,
-			each(l[0]), l[1].CPU, each(l[2]), l[3].CPU, r.Commit)
+		fmt.Fprintf(b, "| %d x %d | %s | %.1f s | %s | %.1f s | %s | %s |\n", r.Nodes, r.Rules,
+			each(l[0]), l[1].CPU, each(l[2]), l[3].CPU, r.disturbed(), r.Commit)
 	}
 	return b.String(), nil
 }
 
 // heading begins the tables of a run that has several rounds.
 func (r *Run) heading() string {
-	return fmt.Sprintf("%s, %s, %.1f s of CPU stolen", text.Plural(r.Rounds, "round", "rounds"), r.Machine, r.Stolen)
+	rounds := text.Plural(r.Rounds, "round", "rounds")
+	if r.Planned > r.Rounds {
+		rounds += fmt.Sprintf(" of %d", r.Planned)
+	}
+	return fmt.Sprintf("%s, %s, %.1f s of CPU stolen", rounds, r.Machine, r.Stolen)
+}
+
+// others returns the most CPU time of all others in a phase.
+func (r *Run) others() (most float64) {
+	for i := range r.Lines {
+		most = slices.Max(append(slices.Clone(r.Lines[i].Each.OthersCPU), r.Lines[i].OthersCPU, most))
+	}
+	return most
+}
+
+// disturbed is the CPU time that was not the run's. Older runs did not measure that of other processes.
+func (r *Run) disturbed() string {
+	if r.others() == 0 {
+		return fmt.Sprintf("%.1f s, -", r.Stolen)
+	}
+	return fmt.Sprintf("%.1f s, %.1f s", r.Stolen, r.others())
 }
 
 // results are the tables of the runs on a control plane: the operator's phases, with its ratios to the floors.
 func results(runs []*Run) (string, error) {
 	var all []string
 	for _, r := range runs {
-		most, others, b := mostOf(r.Rules), 0.0, &strings.Builder{}
-		for i := range r.Lines {
-			others = slices.Max(append(slices.Clone(r.Lines[i].Each.OthersCPU), r.Lines[i].OthersCPU, others))
-		}
+		most, b := mostOf(r.Rules), &strings.Builder{}
 		fmt.Fprintf(b, "%d nodes, %s, %s, at most %.1f s of CPU by all others in a phase, commit %s. The operator used %s, "+
-			"and the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of heartbeats %.2f.\n\n", r.Nodes,
-			text.Plural(r.Rules, "rule", "rules"), r.heading(), others, r.Commit, r.memory(), r.greatest("equal-floor"),
+			"and the equal floor %.0f MiB. Targets: wall time %.2f, p99 %.2f, CPU of heartbeats %.2f.", r.Nodes,
+			text.Plural(r.Rules, "rule", "rules"), r.heading(), r.others(), r.Commit, r.memory(), r.greatest("equal-floor"),
 			most.wall, most.p99, most.heartbeats)
-		b.WriteString("| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
+		if r.GuardedBy != "" {
+			fmt.Fprintf(b, " Ratios to the lean floor: at most a tenth above those of %s.", r.GuardedBy)
+		}
+		b.WriteString("\n\n| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
 			"p99 x lean | Control plane's CPU x equal | Patches | Events | Statuses |\n" +
 			"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 		for i := range r.Lines {
@@ -147,38 +168,30 @@ func (l *Line) until(kind string, all float64) string {
 func admission(runs []*Run) (string, error) {
 	b := &strings.Builder{}
 	for _, run := range runs {
-		var kinds []string
-		cells := map[string]map[string]string{} // by kind and setup
-		setups := map[string][]string{}         // by kind
-		for i := range run.Requests {
-			r := &run.Requests[i]
-			if setups[r.Kind] == nil {
-				kinds = append(kinds, r.Kind)
-				cells[r.Kind] = map[string]string{}
-			}
-			setups[r.Kind] = append(setups[r.Kind], r.Setup)
-			cells[r.Kind][r.Setup] = fmt.Sprintf("%.1f, %s; %.0f, %.0f", r.CPU, r.Ratio, r.P50, r.P99)
-		}
 		fmt.Fprintf(b, "%s, commit %s. Each cell has the CPU time of the API server in ms, how many times as much as with "+
 			"nothing this is, both the medians of the rounds; and the latency in ms, at p50 and p99.\n", run.heading(),
 			run.Commit)
-		for len(kinds) > 0 {
-			first := setups[kinds[0]]
-			n := slices.IndexFunc(kinds, func(k string) bool { return !slices.Equal(setups[k], first) })
-			if n < 0 {
-				n = len(kinds)
+		var heads []string
+		var rows [][]string
+		for i := 0; i < len(run.Requests); {
+			kind, column := run.Requests[i].Kind, [][]string(nil)
+			for ; i < len(run.Requests) && run.Requests[i].Kind == kind; i++ {
+				r := &run.Requests[i]
+				column = append(column, []string{r.Setup, fmt.Sprintf("%.1f, %s; %.0f, %.0f", r.CPU, r.Ratio, r.P50, r.P99)})
 			}
-			var rows [][]string
-			for _, s := range first {
-				row := []string{s}
-				for _, k := range kinds[:n] {
-					row = append(row, cells[k][s])
+			if slices.EqualFunc(rows, column, func(row, cell []string) bool { return row[0] == cell[0] }) {
+				for n := range rows {
+					rows[n] = append(rows[n], column[n][1])
 				}
-				rows = append(rows, row)
+				heads = append(heads, kind)
+				continue
 			}
-			b.WriteString("\n" + table(append([]string{""}, kinds[:n]...), rows))
-			kinds = kinds[n:]
+			if rows != nil {
+				b.WriteString("\n" + table(heads, rows))
+			}
+			heads, rows = []string{"", kind}, column
 		}
+		b.WriteString("\n" + table(heads, rows))
 		b.WriteString("\n" + run.targets())
 	}
 	return b.String(), nil

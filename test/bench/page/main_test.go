@@ -22,9 +22,9 @@ func lines(of ...measure.Line) []measure.Line {
 func TestTheTablesAreFilled(t *testing.T) {
 	third := measure.Ratio{Median: 0.3, Low: 0.2, High: 0.4, Rounds: 6}
 	runs := []*measure.Run{
-		{Nodes: 100, Rules: 1, Commit: "c1", Lines: lines(
-			measure.Line{Phase: "operator: all evidence turns good", Wall: 2, CPU: 3, Patches: 100, Events: 90,
-				StatusWrites: 10},
+		{Nodes: 100, Rules: 1, Commit: "c1", Stolen: 4, Lines: lines(
+			measure.Line{Phase: "operator: all evidence turns good", Wall: 2, CPU: 3, OthersCPU: 0.3, Patches: 100,
+				Events: 90, StatusWrites: 10},
 			measure.Line{Phase: "operator: heartbeats, and 10 changes a second", P50: 0.002, P99: 0.005, PeakMiB: 70},
 			measure.Line{Phase: "operator: heartbeats only", CPU: 0.4},
 			measure.Line{Phase: "operator: restart, then one change", Wall: 0.2, P50: 0.5, P99: 0.5})},
@@ -51,6 +51,7 @@ func TestTheTablesAreFilled(t *testing.T) {
 		}, Targets: []measure.Target{{Title: "t", Detail: "1.1"}}},
 		{Rounds: 5, Machine: "m", Commit: "c7", Evidence: measure.Agent, Rows: [][]string{{"latency", "2", "1", "2.00"}}},
 	}
+	runs[4].Planned, runs[4].GuardedBy = 12, "commit c0"
 	got, err := fill("a\n<!-- begin sizes -->\nold\n<!-- end sizes -->\nb\n<!-- begin outage -->\n<!-- end outage -->\n"+
 		"<!-- begin conditions -->\n<!-- end conditions -->\n<!-- begin pods -->\n<!-- end pods -->\nc\n"+
 		"<!-- begin admission -->\n<!-- end admission -->\n<!-- begin agent -->\n<!-- end agent -->\n", runs)
@@ -60,18 +61,18 @@ func TestTheTablesAreFilled(t *testing.T) {
 	for _, want := range []string{
 		"a\n<!-- begin sizes -->\n\n| Nodes", "\n<!-- end sizes -->\nb\n",
 		// The clock stops at the last patch, and most events come later. A restart begins with the process.
-		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 50 | 3.0 s, 200 | 0.5 s | 20m | c1 |\n",
+		"| 100 x 1 | 70 MiB | 0 MiB | 2 ms, 5 ms | 2.0 s, 50 | 3.0 s, 200 | 0.5 s | 20m | 4.0 s, 0.3 s | c1 |\n",
 		"| 5000 x 50 | 300 MiB of 300, reached |", "| 15000 x 50 | **501 MiB of 500, missed** |",
-		"| 5000 x 10 | 10.0 s, 2.0 ms | 9.0 s | 4.5 s, 3.0 ms | 3.0 s | c6 |\n",
-		"1000 nodes, 20 rules, 6 rounds, m, 0.0 s of CPU stolen, at most 2.5 s of CPU by all others in a phase, commit " +
-			"c2. The operator used 60 MiB of 150, reached, and the equal floor 50 MiB. Targets: wall time 1.20, p99 1.25, " +
-			"CPU of heartbeats 1.20.\n\n| Phase",
+		"| 5000 x 10 | 10.0 s, 2.0 ms | 9.0 s | 4.5 s, 3.0 ms | 3.0 s | 0.0 s, - | c6 |\n",
+		"1000 nodes, 20 rules, 6 rounds of 12, m, 0.0 s of CPU stolen, at most 2.5 s of CPU by all others in a phase, " +
+			"commit c2. The operator used 60 MiB of 150, reached, and the equal floor 50 MiB. Targets: wall time 1.20, p99 " +
+			"1.25, CPU of heartbeats 1.20. Ratios to the lean floor: at most a tenth above those of commit c0.\n\n| Phase",
 		"| all evidence turns good | 2.0 s, 1000 ms | 1.0 s | 0.30 (0.20-0.40), reached | 0.30 (0.20-0.40), reached | " +
 			"0.30 (0.20-0.40) | 0.30 (0.20-0.40), within (at most 0.50) | **0.30 (0.20-0.40), regression** (at most 0.10) | - |",
 		"| heartbeats only | 3.0 s | 1.0 s | - | - | 0.30 (0.20-0.40), reached | - | - |",
 		"| a restart, then one change | 4.0 s | - | - | - | - | - | - |",
 		"medians of the rounds.\n\n|  | Agent | Constant | Ratio |\n|---|---|---|---|\n| latency | 2 | 1 | 2.00 |\n",
-		"<!-- begin pods -->\n\n" + none + "\n<!-- end pods -->",
+		"<!-- begin pods -->\n\n" + none + "\n<!-- end pods -->", "3 rounds, m, 0.0 s of CPU stolen, commit c3. Each",
 		"|  | heartbeat | creation |\n|---|---|---|\n| nothing | 2.0, 1.00; 5, 9 | 0.0, -; 0, 0 |\n" +
 			"| policy, 1 rule | 2.5, 0.30 (0.20-0.40); 6, 20 | 0.0, -; 0, 30 |\n\n|  | binding |\n|---|---|\n",
 		"| all | 0.0, -; 0, 40 |\n\n| Target | Measured |\n|---|---|\n| t | 1.1, NOT reached |\n\n<!-- end admission -->",

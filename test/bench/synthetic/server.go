@@ -265,8 +265,14 @@ func (s *Server) do(k *kind, r *request.RequestInfo, body []byte) (Object, error
 	if v := obj.GetResourceVersion(); r.Verb == "update" && v != "" && v != before.GetResourceVersion() {
 		return nil, apierrors.NewConflict(resource, r.Name, errors.New("the object has been modified"))
 	}
-	if rule, ok := before.(*v1alpha1.NodeReadinessRule); ok {
-		obj = s.changedRule(rule, obj, r.Subresource)
+	if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok && before != nil {
+		if old, ok := before.(*v1alpha1.NodeReadinessRule); ok && r.Subresource == "status" {
+			s.counts.StatusWrites++
+			old = old.DeepCopy()
+			old.Status, obj = rule.Status, old
+		} else {
+			s.counts.RuleWrites++
+		}
 	}
 	if before != nil {
 		obj.SetUID(before.GetUID())
@@ -274,21 +280,6 @@ func (s *Server) do(k *kind, r *request.RequestInfo, body []byte) (Object, error
 	}
 	s.put(k, obj)
 	return obj, nil
-}
-
-func (s *Server) changedRule(before *v1alpha1.NodeReadinessRule, obj Object, sub string) Object {
-	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
-	if !ok {
-		return obj
-	}
-	if sub == "status" {
-		s.counts.StatusWrites++
-		out := before.DeepCopy()
-		out.Status = rule.Status
-		return out
-	}
-	s.counts.RuleWrites++
-	return rule
 }
 
 // serializer returns that for a client: protobuf if it takes that and the kind has it, or JSON.
