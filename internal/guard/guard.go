@@ -39,7 +39,7 @@ type Request struct {
 	Rules *ruleset.Set
 	// Namespace is the operator's own namespace.
 	Namespace string
-	Now       time.Time
+	Now       ruleset.Moment
 }
 
 // Decision is the answer.
@@ -61,13 +61,12 @@ func Decide(r *Request) Decision {
 	if !guarded(r) {
 		return Decision{}
 	}
-	override, _ := nodeview.OverrideOf(r.Node, r.Now) // an invalid override is none
 	var out Decision
 	for _, rule := range r.Rules.All() {
 		if rule.Spec.EvictionGuard == nil {
 			continue
 		}
-		d, denies := decide(rule, r, override)
+		d, denies := decide(rule, r)
 		switch {
 		case !denies:
 		case rule.Mode == ruleset.DryRun:
@@ -93,7 +92,7 @@ func guarded(r *Request) bool {
 	case r.User == ControllerManager && Announced(pod) == nil: // it is another controller, which must not be stopped
 		return false
 	}
-	if o, _ := nodeview.OverrideOf(pod, r.Now); o.Action == nodeview.OverrideRelease {
+	if o, _ := nodeview.OverrideOf(pod, r.Now.Here); o.Action == nodeview.OverrideRelease {
 		return false
 	}
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
@@ -111,9 +110,8 @@ func evictsOtherwise(t *corev1.Taint, r *Request) bool {
 	return toleration == nil || toleration.TolerationSeconds != nil
 }
 
-func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decision, bool) {
-	in := nodeview.Input{Rule: rule, Node: r.Node, State: nodeview.StateOf(rule, r.Node, r.Now), Override: override,
-		Now: r.Now}
+func decide(rule *ruleset.Rule, r *Request) (Decision, bool) {
+	in := inputOf(rule, r.Node, r.Now)
 	if !Guards(in) {
 		return Decision{}, false
 	}
@@ -139,16 +137,28 @@ func decide(rule *ruleset.Rule, r *Request, override nodeview.Override) (Decisio
 }
 
 // HoldOn returns the state of a rule's guard on a node, evaluated from the node alone.
-func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
-	state := nodeview.StateOf(rule, node, now)
-	override, _ := nodeview.OverrideOf(node, now) // an invalid override is none
-	in := nodeview.Input{Rule: rule, Node: node, State: state, Override: override, Now: now,
-		Evicted: func() bool { return state.Record.GuardEnded.IsZero() }} // until the leader has recorded the end
+func HoldOn(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) Hold {
+	in := inputOf(rule, node, now)
+	ended := !in.State.Record.GuardEnded.IsZero()
+	in.Evicted = func() bool { return !ended } // until the leader has recorded the end
 	h := hold(&in)
 	if rule.Mode == ruleset.DryRun {
 		return ending(in) // by the verdict that hold has filled in: if the node is ready, nothing is evicted
 	}
 	return h
+}
+
+// inputOf returns what the node alone tells. If this process's clock is so far behind that it does not know the guard
+// in the record, the API server's clock decides. A guard that counted from each look would never end.
+func inputOf(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) nodeview.Input {
+	in := nodeview.Input{Rule: rule, Node: node, State: nodeview.StateOf(rule, node, now.Here), Now: now.Here}
+	if in.State.Record.GuardedSince.IsZero() && now.Server.After(now.Here) {
+		if state := nodeview.StateOf(rule, node, now.Server); !state.Record.GuardedSince.IsZero() {
+			in.State, in.Now = state, now.Server
+		}
+	}
+	in.Override, _ = nodeview.OverrideOf(node, in.Now) // an invalid override is none
+	return in
 }
 
 // hold returns the state of the guard, and fills in the verdict, if the node alone tells whether it is ready.
@@ -187,8 +197,8 @@ func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 		return false
 	}
 	return !AnyTaintEvicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
-		r.Now.Sub(in.Verdict.Since) < outdatedLimit &&
-		r.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+outdatedLimit
+		in.Now.Sub(in.Verdict.Since) < outdatedLimit &&
+		in.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+outdatedLimit
 }
 
 // Announced returns the condition by which the node controller announces that it is about to delete the pod, or nil if

@@ -190,7 +190,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	r.Denials = webhook.NewReporter(env.Live, env.Recorder, env.Clock)
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
 		Nodes: env.Cache, Rules: r.Rules.Reported, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
-		Reporter: r.Denials, Clock: env.Clock,
+		Reporter: r.Denials, Now: r.Rules.Now,
 	})
 }
 

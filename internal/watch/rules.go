@@ -164,7 +164,7 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 		if before == nil || rules[i].Generation < before.Generation {
 			continue // the informer has a newer version than the list
 		}
-		if after := ruleset.CompileAt(&rules[i], before, r.now()); !before.Equivalent(after) {
+		if after := ruleset.CompileAt(&rules[i], before, r.Now()); !before.Equivalent(after) {
 			compiled = compiled.With(after)
 		}
 	}
@@ -237,7 +237,8 @@ func (r *Rules) handsOver(before *ruleset.Rule, tainted, changed bool) {
 	}
 }
 
-func (r *Rules) now() ruleset.Moment {
+// Now returns the time.
+func (r *Rules) Now() ruleset.Moment {
 	return ruleset.Moment{Here: r.clock.Now(), Server: r.ServerTime()}
 }
 
@@ -255,7 +256,7 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
-	after := ruleset.CompileAt(rule, before, r.now())
+	after := ruleset.CompileAt(rule, before, r.Now())
 	refused := ruleset.ReportedNotInForce(rule)
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
@@ -289,7 +290,7 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	if r.foreign = foreignTo(compiled, r.theirs); r.assumed {
 		r.foreign = compiled.AssumedForeign(func(rule *ruleset.Rule) bool { return r.inForce[rule.UID] })
 	}
-	compiled = compiled.Yield(r.foreign, r.now())
+	compiled = compiled.Yield(r.foreign, r.Now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(compiled.All()))

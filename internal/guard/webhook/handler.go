@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -40,8 +39,8 @@ type Handler struct {
 	Namespace string
 	// Reporter reports denials.
 	Reporter *Reporter
-	// Clock tells the time.
-	Clock clock.PassiveClock
+	// Now tells the time.
+	Now func() ruleset.Moment
 }
 
 // Path implements admission.Handler.
@@ -69,7 +68,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("") // the node is gone, or too new to be known
 	}
 	d := guard.Decide(&guard.Request{
-		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Clock.Now(),
+		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Now(),
 	})
 	return h.answer(&req, pod, node, &d)
 }
