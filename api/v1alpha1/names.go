@@ -114,12 +114,12 @@ const (
 	ConditionReady = "Ready"
 	// ConditionNodesReady is True when every node that the rule matches satisfies it.
 	ConditionNodesReady = "NodesReady"
-	// ConditionEnforcing is True while the rule may put its taint on nodes: not in dry-run, not suspended, not
-	// invalid, not being deleted.
+	// ConditionEnforcing is True while the rule may hold nodes: not in dry-run, not suspended, not invalid, not being
+	// deleted.
 	ConditionEnforcing = "Enforcing"
 	// ConditionConflicted is True while another, older claim decides about something that this rule asks for.
 	ConditionConflicted = "Conflicted"
-	// ConditionBudgetExhausted is True while limits keep nodes from being tainted, or their published condition from being
+	// ConditionBudgetExhausted is True while limits keep nodes from being held, or their published condition from being
 	// False.
 	ConditionBudgetExhausted = "BudgetExhausted"
 	// ConditionGuarding, of a rule with an evictionGuard, is True when evictions are denied while the rule does not hold;

@@ -24,8 +24,8 @@ type NodeReadinessRuleStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready (the rule is valid and in force), NodesReady (all nodes that the rule selects are ready),
-	// Enforcing (the rule may add its taint to nodes), Conflicted (an older rule has the same taint, or a condition
-	// that the rule would publish is taken), BudgetExhausted (limits keep nodes from being tainted or published as False),
+	// Enforcing (the rule holds nodes that are not ready), Conflicted (an older rule has the same taint, or a condition
+	// that the rule would publish is taken), BudgetExhausted (limits keep nodes from being held or published as False),
 	// with an evictionGuard Guarding (evictions are denied while a node is not ready), with publish Publishing (the
 	// verdict is written as a condition of nodes), with timeout.action: Replace Replacing (nodes that never become ready
 	// are handed over), and for fields that need node agents or admission Served (these run in the cluster).

@@ -19,7 +19,7 @@ import (
 // Limits are how nodes use a rule's limits.
 type Limits struct {
 	// Released is the number of nodes that maxUnavailable is a share of, MaxUnavailable the number of nodes that it
-	// allows, and Waiting the number of nodes that it keeps from being tainted.
+	// allows, and Waiting the number of nodes that it keeps from being held.
 	Released, MaxUnavailable, Waiting int
 	// Places are the uses of the limit, or nil if the rule has none or they do not count.
 	Places *v1alpha1.LimitStatus
