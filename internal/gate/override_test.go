@@ -136,6 +136,13 @@ func TestOverride(t *testing.T) {
 				Annotated{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Counted(Reclaimed(5, 5)))}),
 			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Counted(Reclaimed(5, 5))))),
 		),
+		"a claim from before there was a limit has a place only if there is room when Hold ends": On(
+			Old().Condition(CNI, "False", At(0)).Annotation(RecordKey, Reclaimed(5, 5)).Taint(Key, "pending", NoSchedule),
+			limited,
+			Then(10, "set", "Held OverrideHold", set("Hold"),
+				Annotated{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Forced(Reclaimed(5, 5))}),
+			Then(30, "lifted", "Exempt OverBudget", lift, Refuse{"cni"}, Removed),
+		),
 		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			Rules(Rule().DryRun(true)),
 			Then(10, "seen", "Exempt DryRun"),

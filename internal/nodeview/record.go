@@ -43,8 +43,9 @@ type Record struct {
 	Limited bool `json:"limited,omitempty"`
 	// Domains are the failure domains in which the limits count the claim, as limit.Rule.Domains has them.
 	Domains string `json:"domains,omitempty"`
-	// Forced says that the claim was made on a node in service without asking maxUnavailable: for the override Hold, or
-	// while the node was cordoned. After that, the node stays held only if the limit allows it.
+	// Forced says that the claim was made on a node in service without asking maxUnavailable: for the override Hold,
+	// while the node was cordoned, or before the rule had a limit. After that, the node stays held only if the limit
+	// allows it.
 	Forced bool `json:"forced,omitempty"`
 	// Existing says that the node was in service when the rule first concerned it, so that existingNodes applied.
 	Existing bool `json:"existing,omitempty"`

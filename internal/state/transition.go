@@ -68,7 +68,7 @@ func (n *subject) after(m move) Decision {
 // hold adds the rule's taint to the node, or keeps it there. A rule without a taint holds the node by its verdict.
 func (n *subject) hold(m move) {
 	limited := n.Rule.Limited() && (n.rec.Limited || n.State.Counted || m.limited)
-	forced := n.Rule.Limited() && !limited && (n.rec.Forced || n.State.Released && !n.State.Claimed)
+	forced := n.Rule.Limited() && !limited && (n.rec.Forced || n.State.Released) // also if it is from before the limit
 	if n.Rule.Taint == nil {
 		since := n.rec.Since
 		n.endClaim()

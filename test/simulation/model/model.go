@@ -148,6 +148,7 @@ type underRule struct {
 	used    bool    // the claim used the limit
 	forced  bool    // the claim was made for an override, or on a cordoned node, and has no place under the limit
 	granted bool    // it was, and got a place
+	before  bool    // the claim is from before the rule had a limit
 	free    bool    // the claim was made while the node was cordoned
 	adopted bool    // the taint was there before: the node may be new to the rule
 	busy    bool    // it was busy when existingNodes: Idle was decided

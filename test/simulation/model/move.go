@@ -82,7 +82,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.inService(shown, r) != no
 		u.claimed = latest(v.Now.Truncate(time.Second), shown.Metadata.CreationTimestamp)
 		u.claimedAt, u.unsure, u.passed = m.now().Truncate(time.Second), false, time.Time{}
-		u.free = shown.Spec.Unschedulable
+		u.free, u.before = shown.Spec.Unschedulable, !r.Spec.limited()
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
 		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
 			m.window(was, shown, r, v, r.Spec.Stabilization.UnreadySeconds, yes)
@@ -105,6 +105,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.claimer, u.claimedAt, h.last = v.Process, m.now().Truncate(time.Second), is
 		u.counted(shown, r)
 		u.used = m.limit(shown, r, v)
+	case u.before && has != "" && r.Spec.limited() && !v.waits(shown) && !is.record(uid).Limited:
+		u.forced = m.inService(shown, r) != no
 	case u.forced && has != "" && is.record(uid).Limited:
 		u.claimer, u.forced, u.granted = v.Process, false, true
 		u.counted(shown, r)
