@@ -161,8 +161,8 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 		r.putInForce(obj, prev, now)
 	case DryRun:
 		r.rehearse(obj, prev, now)
-		r.outOfForce = r.Generation
-	case Suspended:
+	}
+	if r.Spec.DryRun || r.Spec.Suspend { // also while it is invalid
 		r.outOfForce = r.Generation
 	}
 	r.GuardSince = r.guardSince(prev, now.Here)

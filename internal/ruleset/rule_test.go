@@ -107,6 +107,14 @@ func TestInForce(t *testing.T) {
 		"the end of suspension puts it in force": {
 			rule: known().Generation(3), prev: compiled(known().Generation(2).Suspend(true), at(-20)), since: at(0), just: true,
 		},
+		"the end of a suspension that was seen while it was invalid puts it in force": {
+			rule: told(-300).Generation(3),
+			prev: compiled(told(-300).Generation(2).Suspend(true).Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
+		},
+		"so does the end of such a dry-run": {
+			rule: told(-300).Generation(3),
+			prev: compiled(told(-300).Generation(2).DryRun(true).Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
+		},
 		"the end of a dry-run so short that the status does not know of it puts it in force": {
 			rule: told(-300).Generation(3),
 			prev: compiled(told(-300).Generation(2).DryRun(true), at(-20)), since: at(0), just: true,

@@ -320,6 +320,12 @@ var _ = Describe("A rule", func() {
 		d.rule.Spec.Suspend = true
 		Expect(server.Client.Update(ctx, d.rule)).To(Succeed())
 		d.takeOver()
+		d.compiled = d.compiled.Freeze(ruleset.Problem{Reason: evidence.ReasonInvalid, Message: "it is invalid"})
+		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
+		d.step(time.Minute)
+		d.reconcile()
+		Expect(d.read().Status.InForce).To(BeNil(), "also while it is invalid")
+		d.takeOver()
 		d.step(time.Minute)
 		d.reconcile()
 		Expect(d.read().Status.InForce).To(BeNil())

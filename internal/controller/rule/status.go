@@ -142,7 +142,7 @@ func setInForce(s *v1alpha1.NodeReadinessRuleStatus, rule *v1alpha1.NodeReadines
 		s.DryRunResults = dryRun(m)
 	case !r.Spec.DryRun && !r.InForceSince.IsZero(): // also while its evidence or another rule keeps it from acting
 		s.InForce = &v1alpha1.InForce{StartTime: metav1.NewTime(r.InForceSince), SelectorHash: r.SelectorHash}
-	case r.Mode == ruleset.Frozen:
+	case r.Mode == ruleset.Frozen && !r.Spec.Suspend && !r.Spec.DryRun:
 		s.InForce = rule.Status.InForce // invalid, until it is fixed: what was exempt stays so
 	}
 }
