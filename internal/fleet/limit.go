@@ -56,8 +56,7 @@ func (s *ruleState) waiting(u limit.Use) (nodes int, names []string) {
 // newLimit returns the state of a rule's limit. A rule that requires a suspended one goes on as it was when that one is
 // resumed, so that it keeps the places of deleted nodes.
 func newLimit(rule *ruleset.Rule, n *nodes) *limit.Limit {
-	kept := rule.Mode == ruleset.Enforced || rule.Mode == ruleset.Frozen ||
-		rule.Mode == ruleset.Suspended && !rule.Spec.Suspend
+	kept := rule.Mode != ruleset.Deleting && !rule.Spec.DryRun && !rule.Spec.Suspend
 	return limit.New(rule.Limit, kept, func(a, b int32) bool { return n.names[a] < n.names[b] })
 }
 
@@ -177,34 +176,49 @@ func (f *Fleet) Restore(rules []v1alpha1.NodeReadinessRule) {
 }
 
 // restore reads the places of a rule from its status. All nodes have been read. A place that is no longer in use was
-// that of a deleted node if the status names such a node. The status may be older than the last release of a node.
+// that of a deleted node if the status names such a node. The status may be older than the last release of a node, and
+// than the last claim.
 func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) {
 	if status == nil || status.Limit == nil || status.InForce == nil ||
 		status.InForce.SelectorHash != s.rule.SelectorHash {
 		return
 	}
-	most := math.MaxInt
-	if !status.Truncated {
-		most = gone(status, nodes)
+	gone, later := s.since(status, nodes)
+	if status.Truncated {
+		gone = math.MaxInt
 	}
-	s.limit.Restore(status.Limit, most, s.server())
+	s.limit.Restore(status.Limit, gone, later, s.server())
 }
 
-// gone returns how many nodes that were not ready by a status do not exist any more.
-func gone(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) int {
-	since := map[string]time.Time{}
+// since returns how many nodes that were not ready by a status do not exist any more, and the nodes that use a place
+// now, and did not by that status.
+func (s *ruleState) since(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) (gone int, later []int32) {
+	listed := map[string]*v1alpha1.NodeEvaluation{}
 	for i := range status.NodeEvaluations {
-		if e := &status.NodeEvaluations[i]; e.State != v1alpha1.NodeStateReady {
-			since[e.NodeName] = e.LastEvaluationTime.Time
-		}
+		e := &status.NodeEvaluations[i]
+		listed[e.NodeName] = e
 	}
 	for i := range status.FailedNodes {
-		since[status.FailedNodes[i].NodeName] = status.FailedNodes[i].LastEvaluationTime.Time
+		e := &status.FailedNodes[i]
+		listed[e.NodeName] = &v1alpha1.NodeEvaluation{State: v1alpha1.NodeStateFailed,
+			LastEvaluationTime: e.LastEvaluationTime}
 	}
-	for _, node := range nodes {
-		if at, listed := since[node.Name]; listed && !node.CreationTimestamp.After(at) {
-			delete(since, node.Name)
+	for _, e := range listed {
+		if e.State != v1alpha1.NodeStateReady {
+			gone++
 		}
 	}
-	return len(since)
+	for _, node := range nodes {
+		n := s.nodes.number[node.Name]
+		e := listed[node.Name]
+		same := e != nil && !node.CreationTimestamp.After(e.LastEvaluationTime.Time)
+		open := same && (e.State == v1alpha1.NodeStateReady || e.State == v1alpha1.NodeStateExempt)
+		if same && e.State != v1alpha1.NodeStateReady {
+			gone--
+		}
+		if p := s.at(n); p.Counted && p.Claimed && !p.Marked && (open || !same && !status.Truncated) {
+			later = append(later, n)
+		}
+	}
+	return gone, later
 }

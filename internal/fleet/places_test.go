@@ -236,10 +236,16 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	held := func(name string) v1alpha1.NodeEvaluation {
 		return v1alpha1.NodeEvaluation{NodeName: name, State: v1alpha1.NodeStateHeld, LastEvaluationTime: metav1.NewTime(now)}
 	}
+	exempt := func(name string) v1alpha1.NodeEvaluation {
+		e := held(name)
+		e.State = v1alpha1.NodeStateExempt
+		return e
+	}
 	at := &metav1.Time{Time: now.Add(-time.Minute)}
 	for name, tc := range map[string]struct {
 		limit     v1alpha1.LimitStatus
 		held      []v1alpha1.NodeEvaluation
+		since     bool // the node that there was before is held now
 		truncated bool
 		selector  string
 		want      int32
@@ -249,6 +255,14 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			held: []v1alpha1.NodeEvaluation{held("gone"), held(inService(0).Name)}},
 		"one was released": {limit: v1alpha1.LimitStatus{InUse: 1},
 			held: []v1alpha1.NodeEvaluation{held(inService(0).Name)}},
+		"another one was held since the status was written": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
+			held: []v1alpha1.NodeEvaluation{held("gone"), exempt(inService(0).Name)}},
+		"a node that came since is held": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
+			held: []v1alpha1.NodeEvaluation{held("gone")}},
+		"one that the status does not name may have been held before": {limit: v1alpha1.LimitStatus{InUse: 1}, since: true,
+			held: []v1alpha1.NodeEvaluation{held("gone")}, truncated: true},
+		"one was deleted, and another is held as before": {limit: v1alpha1.LimitStatus{InUse: 2}, want: 1, since: true,
+			held: []v1alpha1.NodeEvaluation{held("gone"), held(inService(0).Name)}},
 		"a new node was deleted":   {held: []v1alpha1.NodeEvaluation{held("gone")}},
 		"not all nodes are listed": {limit: v1alpha1.LimitStatus{InUse: 2}, truncated: true, want: 2},
 		"the selector has changed": {limit: v1alpha1.LimitStatus{Deleted: 2, LastDeletionTime: at}, selector: "other"},
@@ -266,12 +280,19 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			f := New(&heard{}, func() time.Time { return now })
 			f.Restore([]v1alpha1.NodeReadinessRule{*obj})
 			again := build.MakeNode("new").UID("new").Created(now.Add(time.Minute)).Label("pool", "a").Obj()
-			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{inService(0), again}, now.Add(time.Hour))
+			first := inService(0)
+			if tc.since {
+				first = build.WrapNode(first).Taint("example.com/net", "", corev1.TaintEffectNoSchedule).Annotation(
+					compiled.RecordKey(),
+					`{"taint":"example.com/net=:NoSchedule","released":"2026-01-02T03:04:05Z","limited":true}`).Obj()
+			}
+			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{first, again}, now.Add(time.Hour))
 			m, _ := f.Material("u1")
 			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
 				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
 			}
-			if granted := f.Reserve("u1", inService(0).Name, limit.Request{Since: now}) == ""; granted != (tc.want == 0) {
+			granted := f.Reserve("u1", inService(0).Name, limit.Request{Since: now}) == ""
+			if granted != (tc.want == 0 && !tc.since) {
 				t.Errorf("a node may be held: %t", granted)
 			}
 		})

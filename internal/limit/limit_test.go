@@ -383,7 +383,7 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 		status := f.Status()
 		f.Limit = nil
 		f.version(entries...)
-		f.Restore(status, 0, start)
+		f.Restore(status, 0, nil, start)
 		if diff := cmp.Diff(status, f.Status()); diff != "" {
 			t.Errorf("status (-want +got):\n%s", diff)
 		}
@@ -398,7 +398,7 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 		f.nodes[0] = Node{}
 		f.Limit = nil
 		f.version(entries...)
-		f.Restore(status, 1, start)
+		f.Restore(status, 1, nil, start)
 		if got := f.asks(1, 2); !slices.Equal(got, []int{2}) {
 			t.Errorf("held %v, want only the node of another rack", got)
 		}

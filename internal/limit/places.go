@@ -161,8 +161,9 @@ func (l *Limit) freeDeleted(now time.Time) (freed bool, again time.Duration) {
 }
 
 // Restore reads the places of deleted nodes from the rule's status. All nodes have been counted. A place that is no
-// longer in use was that of a deleted node. gone is how many nodes there may be that were deleted since.
-func (l *Limit) Restore(status *v1alpha1.LimitStatus, gone int, now time.Time) {
+// longer in use was that of a deleted node. gone is how many nodes there may be that were deleted since. later are the
+// nodes that have begun to use a place since.
+func (l *Limit) Restore(status *v1alpha1.LimitStatus, gone int, later []int32, now time.Time) {
 	if !l.kept {
 		return
 	}
@@ -170,7 +171,13 @@ func (l *Limit) Restore(status *v1alpha1.LimitStatus, gone int, now time.Time) {
 	if at := status.LastDeletionTime; at != nil {
 		l.deletedAt = at.Time
 	}
-	lost := max(0, min(int(status.InUse)-l.all.inUse, gone))
+	began := map[*domain]int{}
+	for _, n := range later {
+		for _, d := range l.at(n, l.base).domains {
+			began[d]++
+		}
+	}
+	lost := max(0, min(int(status.InUse)-l.all.inUse+began[l.all], gone))
 	if lost > 0 {
 		l.restore("", "", lost)
 		l.deletedAt = now
@@ -179,7 +186,7 @@ func (l *Limit) Restore(status *v1alpha1.LimitStatus, gone int, now time.Time) {
 		s := &status.Domains[i]
 		inUse := 0
 		if g := l.group(s.Per); g != nil && g.domains[s.Domain] != nil {
-			inUse = g.domains[s.Domain].inUse
+			inUse = g.domains[s.Domain].inUse - began[g.domains[s.Domain]]
 		}
 		l.restore(s.Per, s.Domain, int(s.Deleted)+max(0, min(int(s.InUse)-inUse, lost)))
 	}

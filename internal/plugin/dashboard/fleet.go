@@ -134,7 +134,7 @@ func (l *Live) count(rule *ruleset.Rule, now time.Time) *limit.Limit {
 		}
 	}
 	if stored := l.rules[rule.Name]; stored != nil && stored.Status.Limit != nil {
-		out.Restore(stored.Status.Limit, 0, now)
+		out.Restore(stored.Status.Limit, 0, nil, now)
 	}
 	return out
 }
