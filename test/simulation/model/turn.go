@@ -45,10 +45,25 @@ func (m *Model) first(shown *node, r *rule, v *View) {
 				continue
 			}
 		}
-		m.check(predicate, !since.Add(-slack).After(latest(u.waited, u.failed)),
+		m.check(predicate, !since.Add(-slack).After(latest(u.waited, u.failed, r.unready(n))),
 			"rule %s holds node %s, and node %s has been unready for longer", r.Metadata.Name, shown.Metadata.Name,
 			n.Metadata.Name)
 	}
+}
+
+// unready is since when the conditions of a node say that a rule does not hold there. A condition that has changed from
+// False to Unknown counts from then on.
+func (r *rule) unready(n *node) (at time.Time) {
+	for i := range r.Spec.Conditions {
+		c := n.condition(r.Spec.Conditions[i].Type)
+		if c.Status == r.Spec.Conditions[i].RequiredStatus {
+			continue
+		}
+		if since := c.LastTransitionTime; at.IsZero() || (r.Spec.ConditionPolicy == "anyOf") == since.After(at) {
+			at = since
+		}
+	}
+	return at
 }
 
 // got reports whether a rule claims a node, as far as a replica or the server knows.
