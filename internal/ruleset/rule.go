@@ -294,9 +294,9 @@ func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment)
 // create rules in it.
 func described(obj *v1alpha1.NodeReadinessRule) int64 { return max(1, obj.Status.ObservedGeneration) }
 
-// asCreated reports whether the operator has not processed a rule, and no user has edited it since its creation, or since
-// the incumbent controller put it in force. That controller writes no observedGeneration in dry-run. An edited rule may
-// have been suspended or in dry-run before: nodes of that time are in service.
+// asCreated reports whether the operator has not processed a rule, and no user has edited it since its creation, or
+// since the incumbent controller put it in force. That controller writes no observedGeneration in dry-run. An edited
+// rule may have been suspended or in dry-run before: nodes of that time are in service.
 func asCreated(obj *v1alpha1.NodeReadinessRule) bool {
 	return meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) == nil &&
 		obj.Generation <= described(obj)
