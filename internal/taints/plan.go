@@ -25,6 +25,8 @@ type Outcome struct {
 	Patch []byte
 	// Changes are the operations of the patch.
 	Changes []Change
+	// Left are the doubtful taints that stay on the node and that no rule claims.
+	Left []corev1.Taint
 	// Shared holds the rules whose taint an older claim decides about.
 	Shared map[types.UID]bool
 	// Full holds the rules whose record, or completion, is not on the node as it should be, because the annotations have
@@ -50,6 +52,11 @@ func Plan(original *corev1.Node, swept Swept, decisions []state.Decision, now ti
 	taints := p.taints()
 
 	out := Outcome{Shared: p.shared(), Full: p.full}
+	for i := range swept.Doubtful {
+		if t := &swept.Doubtful[i]; has(taints, t) && len(p.after[ruleset.TaintIDOf(*t)]) == 0 {
+			out.Left = append(out.Left, *t)
+		}
+	}
 	out.Patch = patch(original, taints, annotations, p.added)
 	if out.Patch != nil {
 		out.Changes = p.changes(decisions, taints)

@@ -80,7 +80,7 @@ type Swept struct {
 	Node *corev1.Node
 	// Claims are the taints that deleted rules claimed.
 	Claims []corev1.Taint
-	// Doubtful are the taints of records that the creator of the node may have written.
+	// Doubtful are the taints of records that the creator of the node, or another client, may have written.
 	Doubtful []corev1.Taint
 	// Published are the types of the conditions that deleted rules published. Such a record stays, with nothing else in
 	// it, until the condition is removed or another rule publishes it.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
@@ -83,15 +82,13 @@ func (r *Reconciler) announce(ctx context.Context, p *pass, written *corev1.Node
 }
 
 // reportLeft reports the taints that stay although a record said that they were a rule's.
-func (r *Reconciler) reportLeft(ctx context.Context, p *pass, written *corev1.Node) {
-	var names []string
-	for i := range p.left {
-		if t := nodeview.Find(written, &p.left[i]); t != nil {
-			names = append(names, t.Key+":"+string(t.Effect))
-		}
-	}
-	if len(names) == 0 {
+func (r *Reconciler) reportLeft(ctx context.Context, written *corev1.Node, left []corev1.Taint) {
+	if len(left) == 0 {
 		return
+	}
+	var names []string
+	for i := range left {
+		names = append(names, left[i].Key+":"+string(left[i].Effect))
 	}
 	log.FromContext(ctx).Info("Did not remove taints that only a doubtful record names", "taints", names)
 	r.eventf(written, nil, corev1.EventTypeWarning, reasonTaintLeft, actionRemoveTaint, "The operator does not remove "+

@@ -100,7 +100,6 @@ type pass struct {
 	look      fleet.Look
 	now       time.Time
 	swept     taints.Swept
-	left      []corev1.Taint // by records that another client may have written
 	decisions []state.Decision
 	recheck   time.Time
 	changes   []publish.ConditionChange // of the conditions that rules publish
@@ -139,9 +138,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		p.swept = taints.Sweep(p.swept.Node, p.set, missing, r.known, p.now)
 	}
-	p.left = p.swept.Doubtful
 	if r.UnprotectedRecords {
-		p.left, p.swept.Claims = append(p.left, p.swept.Claims...), nil
+		p.swept.Doubtful, p.swept.Claims = append(p.swept.Doubtful, p.swept.Claims...), nil
 	}
 	r.decide(ctx, p)
 	r.countPolicyClaims(p)
@@ -244,7 +242,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.ownWrites.expect(written)
 		r.ownWrites.wrote(written.Name, moved, p.now)
 		r.announce(ctx, p, written, outcome)
-		r.reportLeft(ctx, p, written)
+		r.reportLeft(ctx, written, outcome.Left)
 		r.reportFull(p, written, outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
 		p.rehearse(written)

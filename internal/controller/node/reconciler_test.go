@@ -79,6 +79,20 @@ var _ = Describe("A node under a rule", func() {
 			ContainSubstring("example.com/theirs:NoSchedule-"))))
 	})
 
+	It("is not said to have a taint left that another rule claims", func() {
+		w.createRule(network())
+		w.UnprotectedRecords = true
+		w.createNode(build.MakeNode("a"))
+		w.reconcile("a")
+		Expect(w.events()).To(ConsistOf(ContainSubstring("TaintAdded")))
+		n := w.node("a")
+		n.Annotations["nodegate.io/rule-unknown"] = `{"rule":"x","taint":"` + taintKey + `=:NoSchedule","own":true}`
+		Expect(server.Client.Update(w.ctx, n)).To(Succeed())
+		w.reconcile("a")
+		Expect(w.node("a").Annotations).NotTo(HaveKey("nodegate.io/rule-unknown"))
+		Expect(w.events()).NotTo(ContainElement(ContainSubstring("TaintLeft")))
+	})
+
 	It("keeps a taint that its kubelet has registered with the record of a rule that never was", func() {
 		w.createNode(build.MakeNode("a").Taint("dedicated", "", corev1.TaintEffectNoSchedule).
 			Annotation("nodegate.io/rule-unknown", `{"rule":"x","taint":"dedicated=:NoSchedule"}`))
