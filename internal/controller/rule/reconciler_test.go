@@ -61,17 +61,17 @@ func TestNothingIsRememberedOfANamesake(t *testing.T) {
 func TestRulesShareALook(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	a, b := network().UID("a").Generation(1).Obj(), build.MakeRule("b").UID("b").Generation(1).Obj()
-	asked := 0
+	asked, failure := 0, error(nil)
 	r := &Reconciler{Fleet: fleet.New(deaf{}, func() time.Time { return now }),
 		Served: func(context.Context, ...*ruleset.Rule) (lint.Served, error) {
 			asked++
-			return lint.Served{}, nil
+			return lint.Served{}, failure
 		}}
 	look := func(want int, wait time.Duration, why string) {
 		t.Helper()
 		r.Fleet.SetRules(ruleset.NewSet(ruleset.Compile(a, nil, now), ruleset.Compile(b, nil, now)), nil, now)
 		for _, rule := range []*v1alpha1.NodeReadinessRule{a, b} {
-			if _, next, err := r.served(t.Context(), rule, now); err != nil || next != wait {
+			if _, next, err := r.served(t.Context(), rule, now); !errors.Is(err, failure) || next != wait {
 				t.Errorf("%s: the next look for rule %s is in %s: %v", why, rule.Name, next, err)
 			}
 		}
@@ -85,7 +85,10 @@ func TestRulesShareALook(t *testing.T) {
 	a.Generation++
 	look(2, time.Minute, "after an edit")
 	now = now.Add(time.Minute)
+	failure = errors.New("the API server is down")
 	look(3, time.Minute, "a minute later")
+	now, failure = now.Add(time.Minute), nil
+	look(4, time.Minute, "a minute after a failure")
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })
@@ -626,6 +629,7 @@ var _ = Describe("A rule", func() {
 		failure = errors.New("the API server is down")
 		Expect(served().Reason).To(Equal(ReasonNotRunning), "what is not known changes nothing")
 		failure = nil
+		d.clock.SetTime(d.clock.Now().Add(time.Minute))
 		Expect(served().Reason).To(Equal(ReasonAllRunning))
 
 		agents = false
@@ -659,6 +663,15 @@ var _ = Describe("A rule", func() {
 		d.clock.SetTime(d.clock.Now().Add(time.Minute))
 		d.reconcile()
 		Expect(meta.FindStatusCondition(d.read().Status.Conditions, v1alpha1.ConditionServed)).To(BeNil())
+	})
+
+	It("does not say that a rule without a taint taints nodes", func(ctx context.Context) {
+		rule := build.MakeRule("untainted").Selector("test", "untainted").Condition("example.com/A")
+		rule.Spec.Publish = &v1alpha1.Publish{ConditionType: "example.com/Ready"}
+		d := newDesk(ctx, rule)
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionEnforcing)).To(And(HaveField("Status", metav1.ConditionTrue),
+			HaveField("Reason", ReasonInForce), HaveField("Message", Not(ContainSubstring("are tainted")))))
 	})
 
 	It("is not written where the served CRD is not ours", func(ctx context.Context) {

@@ -73,29 +73,27 @@ func (r *Reconciler) reportServed(ctx context.Context, rule *v1alpha1.NodeReadin
 // look is what a look at the cluster has found, for all rules that there were then.
 type look struct {
 	found lint.Served
+	err   error
 	at    time.Time
 	// rules are the generations of the rules.
 	rules map[types.UID]int64
 }
 
 // served returns what serves the rules, from memory for some time, and when that ends. A rule that is new or edited
-// since the last look needs another one. All rules share a look: of a provider, it lists the DaemonSets of all
-// namespaces.
+// since the last look needs another one. All rules share a look, also one that failed: of a provider, it lists the
+// DaemonSets of all namespaces, and rules wait for each other's looks.
 func (r *Reconciler) served(ctx context.Context, rule *v1alpha1.NodeReadinessRule, now time.Time) (lint.Served,
 	time.Duration, error) {
 	r.looking.Lock() // over the requests: they serve the other rules, too
 	defer r.looking.Unlock()
 	if next := r.looked.at.Add(servedEvery).Sub(now); next > 0 && r.looked.rules[rule.UID] == rule.Generation {
-		return r.looked.found, next, nil
+		return r.looked.found, next, r.looked.err
 	}
 	all := r.Fleet.Rules().All()
 	found, err := r.Served(ctx, all...)
-	if err != nil {
-		return found, servedEvery, err
-	}
-	r.looked = look{found, now, make(map[types.UID]int64, len(all))}
+	r.looked = look{found, err, now, make(map[types.UID]int64, len(all))}
 	for _, rule := range all {
 		r.looked.rules[rule.UID] = rule.Generation
 	}
-	return found, servedEvery, nil
+	return found, servedEvery, err
 }

@@ -159,6 +159,8 @@ func modeConditions(m *fleet.Material, set setter) {
 	case ruleset.Enforced:
 		set(v1alpha1.ConditionReady, true, ReasonInForce, "The rule is valid and in force%s", warning(m))
 		switch {
+		case m.Rule.Taint == nil:
+			set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "The rule has no taint. Its other effects are in force")
 		case m.AdmissionProblem == "":
 			set(v1alpha1.ConditionEnforcing, true, ReasonInForce, "Nodes that do not satisfy the rule are tainted")
 		case m.AdmittedByStatus:
