@@ -294,10 +294,10 @@ func (p *planner) count(leases map[string]Lease) {
 }
 
 // kept returns the state of a node whose pods were kept ready. A suspended or frozen rule changes nothing until the
-// time has passed, except by the override Release.
+// time has passed, except by the override Release or dry-run.
 func (p *planner) kept(node *corev1.Node, since time.Time, before string) string {
 	until, err := time.Parse(time.RFC3339, before)
-	inert := p.Rule != nil && p.Rule.Inert()
+	inert := p.Rule != nil && p.Rule.Inert() && !p.Rule.Withdrawn()
 	switch {
 	case err != nil:
 		return EndpointsEnded

@@ -160,6 +160,12 @@ func TestEndpoints(t *testing.T) {
 				release(nodes)
 				nodes[0].Labels = nil
 			}, want: states("Ended")},
+		"a frozen rule in dry-run": {frozen: ruleset.ReasonUnavailable,
+			rule:   func(r *build.RuleWrapper) { r.DryRun(true) },
+			before: states(stamp(10), "", "", ""), nodes: fleet(30), want: states("Ended")},
+		"a frozen rule in dry-run that another controller acts on": {frozen: ruleset.ReasonOtherController,
+			rule:   func(r *build.RuleWrapper) { r.DryRun(true) },
+			before: states(stamp(10)), nodes: fleet(30), want: states(stamp(10)), at: 10},
 		"a rule whose evidence is being read decides later": {frozen: ruleset.ReasonPending, before: armed,
 			nodes: fleet(1, 1, 1), silent: quiet("n1", "n2", "n3", "n4"), want: armed, at: 39},
 		"a rule whose evidence is being read, to the end": {frozen: ruleset.ReasonPending, before: armed,

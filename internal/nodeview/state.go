@@ -72,7 +72,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))},
 			false
 	}
-	if lapsed(rule, node, &s.Record, now) {
+	if s.lapsed(rule, node, now) {
 		s.Record.DropClaim()
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
@@ -85,20 +85,18 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	return s
 }
 
-// lapsed reports whether a claim may be older than the time at which the rule was last put in force, and its taint is
+// lapsed reports whether the claim may be older than the time at which the rule was last put in force, and its taint is
 // no longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
 // A claim of this second or later tells nothing: perhaps the clock has been set back since.
-func lapsed(rule *ruleset.Rule, node *corev1.Node, rec *Record, now time.Time) bool {
-	at := rec.Since.Time // by either clock
+func (s *State) lapsed(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
+	at := s.Record.Since.Time // by either clock
 	before := at.Before(rule.BegunAt) || at.Before(rule.InForceSince) || at.Add(time.Second).After(now)
-	return before && !rule.Inert() && rule.Existing(node) && rec.gone(node)
+	return before && !rule.Inert() && rule.Existing(node) && s.Gone(node)
 }
 
 // Gone reports whether the taint that the rule claims is not on the node.
-func (s *State) Gone(node *corev1.Node) bool { return s.Record.gone(node) }
-
-func (r *Record) gone(node *corev1.Node) bool {
-	t, claims := r.Claim()
+func (s *State) Gone(node *corev1.Node) bool {
+	t, claims := s.Record.Claim()
 	return claims && Find(node, &t) == nil
 }
 

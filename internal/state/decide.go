@@ -169,11 +169,11 @@ func departed(in nodeview.Input, d Decision) Choice {
 // dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced. A record
 // that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
 func dryRun(in nodeview.Input, d Decision) Choice {
-	forget := func(r *nodeview.Record) {
-		r.KeepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })
-	}
+	r := in.State.Record
+	r.DropClaim()
+	r.KeepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })
 	if !in.State.Claimed { // what would be done does not change when the record is written
-		forget(&in.State.Record)
+		in.State.Record = r
 	}
 	would := decide(in, d).Granted
 	d.WouldClaim = would.Claim && !in.State.Present
@@ -183,9 +183,6 @@ func dryRun(in nodeview.Input, d Decision) Choice {
 		d.State, d.Reason = would.State, would.Reason
 	}
 	d.RecheckAt = would.RecheckAt
-	r := in.State.Record
-	r.DropClaim()
-	forget(&r)
 	if w := &would.Record; r.BootID != "" {
 		r.KeepStart(func() {
 			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former
