@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/nodegate/nodegate/internal/nodeview"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
 )
 
@@ -52,7 +54,13 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 		},
 		func(d *state.Decision) int { return p.revert(out, d.Rule.Spec.CompletionAnnotation) },
 		func(d *state.Decision) int { return p.lose(d, p.revert(out, d.Rule.MarkerKey())) },
-		func(d *state.Decision) int { return p.lose(d, p.revert(out, d.Rule.RecordKey())) },
+		func(d *state.Decision) int {
+			freed := p.lose(d, p.revert(out, d.Rule.RecordKey()))
+			if freed > 0 && d.Record.Published != "" && d.Was.Record.Published == "" {
+				freed -= p.keepName(out, decisions, d.Record.Published)
+			}
+			return freed
+		},
 	}
 	for _, step := range steps {
 		for i := range decisions {
@@ -63,7 +71,7 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 			if d.Frozen {
 				continue
 			}
-			if freed := step(d); freed > 0 {
+			if freed := step(d); freed != 0 {
 				over -= freed
 				p.tell(&p.full, d)
 			}
@@ -84,6 +92,34 @@ func (p *planner) revert(out *annotations, key string) int {
 	}
 	out.remove(key)
 	return len(key) + len(wanted)
+}
+
+// keepName lets the rule that has published a condition name it until the record of the next publisher does, and
+// returns how many bytes that takes. Otherwise the condition would stay on the node after both rules.
+func (p *planner) keepName(out *annotations, decisions []state.Decision, conditionType string) int {
+	for i := range decisions {
+		d := &decisions[i]
+		if d.Frozen || d.Was.Record.Published != conditionType || d.Rule.Mode == ruleset.Deleting {
+			continue
+		}
+		key := d.Rule.RecordKey()
+		has, there := out.values[key]
+		record, _ := nodeview.ReadRecord(has)
+		if record.Published == conditionType {
+			return 0
+		}
+		record.Published = conditionType
+		wanted := record.Encode()
+		if len(wanted) > len(p.node.Annotations[key]) {
+			continue
+		}
+		out.set(key, wanted)
+		if !there {
+			return len(key) + len(wanted)
+		}
+		return len(wanted) - len(has)
+	}
+	return 0
 }
 
 // lose notes that the node does not get what the operator needs to know of a decision later.

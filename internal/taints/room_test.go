@@ -75,6 +75,34 @@ func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 	}
 }
 
+// Otherwise, nothing would remove the condition after both rules are deleted.
+func TestARecordNamesTheConditionUntilThatOfTheNextPublisherDoes(t *testing.T) {
+	const condition = "example.com/P"
+	for room, names := range map[int]string{1000: "u-cni", 0: "u-disk"} {
+		w := NewWorld(t, Rule().Publish(condition), RuleOf("disk", Disk, "readiness.k8s.io/disk").Publish(condition))
+		disk := v1alpha1.RecordAnnotationPrefix + "u-disk"
+		node := Old().Condition(CNI, corev1.ConditionTrue, At(0)).Condition(Disk, corev1.ConditionTrue, At(0)).
+			Annotation(disk, `{"rule":"disk","released":"2026-01-02T03:04:00Z","published":"`+condition+`"}`)
+		node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{Type: condition,
+			Status: corev1.ConditionTrue, Reason: v1alpha1.PublishedReasonPrefix + "Ready"})
+		node.Annotation("example.com/filler", "")
+		node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-room-bytesOf(node.Obj())))
+		after, _, _ := w.Pass(node.Obj(), At(10))
+		for _, uid := range []string{"u-cni", "u-disk"} {
+			r, _ := nodeview.ReadRecord(after.Annotations[v1alpha1.RecordAnnotationPrefix+uid])
+			if (r.Published == condition) != (uid == names) {
+				t.Errorf("with room for %d bytes, the record of %s names %q", room, uid, r.Published)
+			}
+		}
+		if err := validation.ValidateAnnotations(after.Annotations, field.NewPath("a")).ToAggregate(); err != nil {
+			t.Error(err)
+		}
+		if _, again, _ := w.Pass(after, At(10)); again.Patch != nil {
+			t.Errorf("with room for %d bytes, a second pass writes %.500s", room, again.Patch)
+		}
+	}
+}
+
 // TestTheRecordOfAFrozenRuleStays, also in dry-run, where the annotations have no room for that of another rule.
 func TestTheRecordOfAFrozenRuleStays(t *testing.T) {
 	frozen := Rule().Evidence(v1alpha1.Requirement{Name: "future"}).DryRun(true)
