@@ -117,6 +117,8 @@ func decide(rule *ruleset.Rule, r *Request) (Decision, bool) {
 	}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
+	case d.Hold.State == HoldActive && !in.Verdict.Ready && recordedPast(&in, d.Hold.Until):
+		return Decision{}, false
 	case d.Hold.State == HoldActive && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
 	case d.Hold.State == HoldActive:
@@ -179,6 +181,13 @@ func hold(in *nodeview.Input) Hold {
 		return recordedHold(*in)
 	}
 	return h
+}
+
+// recordedPast reports whether the leader has recorded that maxHoldSeconds have passed. A replica whose clock is behind
+// must not deny evictions after that: the node controller does not repeat them, and the leader evicts only once.
+func recordedPast(in *nodeview.Input, until time.Time) bool {
+	ended := in.State.Record.GuardEnded
+	return !ended.IsZero() && !ended.Time.Before(until)
 }
 
 // byNodeAlone reports whether the node alone tells whether it is ready. Only the leader gathers other

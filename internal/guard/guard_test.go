@@ -83,6 +83,7 @@ func TestDecide(t *testing.T) {
 		return r
 	}
 	ended := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))
+	passed := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(60))
 	invalid := func() *build.RuleWrapper {
 		return rule().Require(v1alpha1.ConditionRequirement{Type: "x", RequiredStatus: "Maybe"})
 	}
@@ -108,6 +109,11 @@ func TestDecide(t *testing.T) {
 			want: denied},
 		"the last second of the hold": {second: 59, want: denied},
 		"the hold has ended":          {second: 60, want: allowed},
+		"the leader has recorded that maxHoldSeconds have passed, by a clock that is ahead of this one": {
+			node: lost().Annotation(recordKey, passed), second: 5, want: allowed},
+		"and maxHoldSeconds is longer since": {node: lost().Annotation(recordKey, passed),
+			rules: []*build.RuleWrapper{rule().EvictionGuard(61)}, second: 60, want: denied},
+		"and the node is back": {node: back(61).Annotation(recordKey, passed), second: 62, want: denied},
 		"back for nine seconds": {node: back(30), second: 39, want: denied,
 			says: "has not been ready again for long enough"},
 		"back for ten seconds": {node: back(30), second: 40, want: allowed},
