@@ -99,10 +99,10 @@ func (o *ownWrites) wait(node, moved string, now time.Time) time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.nodes[node]
-	if w.moved != moved {
+	if w.moved != moved || now.Before(w.at) { // the clock has been set back
 		return 0
 	}
-	return max(0, min(w.at.Add(w.delay).Sub(now), w.delay)) // the clock may have been set back
+	return max(0, w.at.Add(w.delay).Sub(now))
 }
 
 // undone is the failure of a write that another client undoes.

@@ -194,3 +194,22 @@ func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
 		t.Error("a node that has become ready waits for the retry of another write")
 	}
 }
+
+// TestAWriteIsRepeatedAfterTheClockIsSetBack also if another client had undone it before that. Otherwise it would wait
+// until the clock shows the former time again.
+func TestAWriteIsRepeatedAfterTheClockIsSetBack(t *testing.T) {
+	o, start := &ownWrites{}, time.Unix(1000, 0)
+	o.wrote("n1", "added", start)
+	o.wrote("n1", "added", start)
+	if wait := o.wait("n1", "added", start); wait != firstUndone {
+		t.Errorf("the write waits for %s, want %s", wait, firstUndone)
+	}
+	back := start.Add(-400 * time.Second)
+	if wait := o.wait("n1", "added", back); wait != 0 {
+		t.Errorf("after the clock is set back, the write waits for %s", wait)
+	}
+	o.wrote("n1", "added", back)
+	if wait := o.wait("n1", "added", back); wait != 2*firstUndone {
+		t.Errorf("the next write waits for %s, want %s", wait, 2*firstUndone)
+	}
+}
