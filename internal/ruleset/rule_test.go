@@ -108,8 +108,9 @@ func TestInForce(t *testing.T) {
 			rule: known().Generation(3), prev: compiled(known().Generation(2).Suspend(true), at(-20)), since: at(0), just: true,
 		},
 		"the end of a suspension that was seen while it was invalid puts it in force": {
-			rule: told(-300).Generation(3),
-			prev: compiled(told(-300).Generation(2).Suspend(true).Taint("", "", "NoSchedule"), at(-20)), since: at(0), just: true,
+			rule:  told(-300).Generation(3),
+			prev:  compiled(told(-300).Generation(2).Suspend(true).Taint("", "", "NoSchedule"), at(-20)),
+			since: at(0), just: true,
 		},
 		"so does the end of such a dry-run": {
 			rule: told(-300).Generation(3),

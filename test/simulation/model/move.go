@@ -55,11 +55,21 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 			m.stands(was, is, r, v)
 		}
 		if m.rules[r.Metadata.UID] != nil && shown != nil && !h.full {
+			m.publishesLate(was, is, shown, r)
 			m.moveUnder(was, is, shown, r, v)
 		}
 	}
 	h.last = is
 	m.returned(was, is, v)
+}
+
+// publishesLate: no rule begins to publish on a node that is being deleted.
+func (m *Model) publishesLate(was, is, shown *node, r *rule) {
+	published := is.record(r.Metadata.UID).Published
+	if shown.Metadata.DeletionTimestamp != nil && published != "" {
+		m.check("published", published == was.record(r.Metadata.UID).Published,
+			"rule %s begins to publish on node %s, which is being deleted", r.Metadata.Name, is.Metadata.Name)
+	}
 }
 
 // moveUnder judges one write of a node by one rule.
@@ -68,10 +78,6 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	u := h.under(uid)
 	had, has := was.claim(uid), is.claim(uid)
 	m.boots(was, is, shown, r, v)
-	if published := is.record(uid).Published; shown.Metadata.DeletionTimestamp != nil && published != "" {
-		m.check("published", published == was.record(uid).Published,
-			"rule %s begins to publish on node %s, which is being deleted", r.Metadata.Name, is.Metadata.Name)
-	}
 	switch {
 	case had == "" && has != "":
 		m.closed(shown, r, v)

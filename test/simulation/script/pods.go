@@ -7,8 +7,9 @@ package script
 const appX = `"selector":{"matchLabels":{"app":"x"}}`
 
 // expressX selects the same pods in another way.
-const expressX = `"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]},{"key":"app","operator":` +
-	`"NotIn","values":["y"]},{"key":"app","operator":"Exists"},{"key":"other","operator":"DoesNotExist"}]},` +
+const expressX = `"selector":{"matchExpressions":[{"key":"app","operator":"In","values":["x"]},` +
+	`{"key":"app","operator":"NotIn","values":["y"]},{"key":"app","operator":"Exists"},` +
+	`{"key":"other","operator":"DoesNotExist"}]},` +
 	`"readyWhen":"PodReady"`
 
 // requiresPods is the part of a rule's spec that requires pods.
