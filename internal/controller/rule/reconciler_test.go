@@ -328,6 +328,7 @@ var _ = Describe("A rule", func() {
 		d.step(time.Minute)
 		d.reconcile()
 		Expect(d.read().Status.InForce).To(BeNil(), "also while it is invalid")
+		Expect(d.events()).To(HaveLen(1), "that it is invalid")
 		d.takeOver()
 		d.step(time.Minute)
 		d.reconcile()
