@@ -151,12 +151,13 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) Hold {
 }
 
 // inputOf returns what the node alone tells. If this process's clock is so far behind that it does not know the guard
-// in the record, the API server's clock decides: a guard that counted from each look would never end. As soon as this
-// process's clock knows the guard, it decides, and the guard ends as late as this clock is behind.
+// in the record, or its end, the API server's clock decides. A guard that counted from each look would never end. As
+// soon as this process's clock knows the guard, it decides, and the guard ends as late as this clock is behind.
 func inputOf(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) nodeview.Input {
 	in := nodeview.Input{Rule: rule, Node: node, State: nodeview.StateOf(rule, node, now.Here), Now: now.Here}
-	if in.State.Record.GuardedSince.IsZero() && now.Server.After(now.Here) {
-		if state := nodeview.StateOf(rule, node, now.Server); !state.Record.GuardedSince.IsZero() {
+	if now.Server.After(now.Here) {
+		state := nodeview.StateOf(rule, node, now.Server)
+		if a, b := &in.State.Record, &state.Record; a.GuardedSince != b.GuardedSince || a.GuardEnded != b.GuardEnded {
 			in.State, in.Now = state, now.Server
 		}
 	}

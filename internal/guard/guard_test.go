@@ -111,6 +111,8 @@ func TestDecide(t *testing.T) {
 		"the hold has ended":          {second: 60, want: allowed},
 		"the leader has recorded that maxHoldSeconds have passed, by a clock that is ahead of this one": {
 			node: lost().Annotation(recordKey, passed), second: 5, want: allowed},
+		"a recorded end, by a clock that is so far behind that it begins with the node": {
+			node: lost().Created(at(0)).Annotation(recordKey, passed), second: 61, behind: 400, want: allowed},
 		"and maxHoldSeconds is longer since": {node: lost().Annotation(recordKey, passed),
 			rules: []*build.RuleWrapper{rule().EvictionGuard(61)}, second: 60, want: denied},
 		"and the node is back": {node: back(61).Annotation(recordKey, passed), second: 62, want: denied},
