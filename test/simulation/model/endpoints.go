@@ -158,11 +158,25 @@ func (m *Model) keptPods(n *node, lost time.Time, v *View) {
 			m.check("single", !p.ready(), "pod %s is ready, and only node %s is lost", p.Metadata.Name, n.Metadata.Name)
 		}
 		if l.kept.Equal(lost) && !p.unready(lost) && m.kept.disturbed.Before(lost) &&
-			m.now().Before(l.keptUntil.Add(-patience)) {
+			m.now().Before(l.keptUntil.Add(-patience)) && !v.evicts(p, n) {
 			m.check("lasts", p.ready(), "pod %s is not ready, and node %s is in an outage since %s", p.Metadata.Name,
 				n.Metadata.Name, lost.Format(time.TimeOnly))
 		}
 	}
+}
+
+// evicts reports whether the operator evicts a pod, because the guard of a rule has ended, if only by a clock that is
+// ahead. A policy may refuse the deletion after the pod was marked not ready.
+func (v *View) evicts(p *pod, n *node) bool {
+	announced := slices.ContainsFunc(p.Status.Conditions, func(c condition) bool {
+		return c.Type == "DisruptionTarget" && c.Status == "True"
+	})
+	for r := range v.rules() {
+		if announced && !n.record(r.Metadata.UID).GuardEnded.IsZero() {
+			return true
+		}
+	}
+	return false
 }
 
 // mostHold is for how long the pods of a lost node may stay ready: not at all, if no rule keeps them any more.
