@@ -102,6 +102,9 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 
 // know notes what the leader knows at a quiet moment.
 func (m *Model) know(v *View) {
+	if m.leader != v.Leader {
+		m.leader, m.leads = v.Leader, m.now()
+	}
 	for r := range v.rules() {
 		for n := range v.nodes() {
 			o := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed

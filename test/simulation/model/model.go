@@ -108,6 +108,8 @@ type Model struct {
 	setsAt        time.Time
 	beside        beside
 	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
+	leader        int           // the process that led at the last quiet moment
+	leads         time.Time     // the first quiet moment at which it did
 
 	now   func() time.Time
 	nodes map[string]*nodeHistory // by UID

@@ -154,7 +154,13 @@ func (m *Model) restPods(v *View) {
 func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
 	edited := time.Time{}
 	for r := range v.rules() {
-		edited = latest(edited, m.rules[r.Metadata.UID].edited)
+		if edited = latest(edited, m.rules[r.Metadata.UID].edited); len(r.Spec.Requirements) == 0 {
+			continue
+		}
+		if m.leader != v.Leader { // while the leader reads evidence, it evicts nothing, and it looks again a minute later
+			return false
+		}
+		edited = latest(edited, m.leads)
 	}
 	ready := n.condition("Ready")
 	due := latest(edited, m.node(n.Metadata.UID).guardedAt.Add(v.longestHold()), p.Metadata.CreationTimestamp,
