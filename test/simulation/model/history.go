@@ -217,6 +217,10 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 	if v.set(last) || o.turned != v.Process && v.Ahead < 0 { // what it takes for a time in the future says nothing
 		return
 	}
+	if o.turned != v.Process && before == yes && shown.record(r.Metadata.UID).Released.IsZero() &&
+		r.turned(shown, no).Equal(r.Metadata.CreationTimestamp) {
+		return // in whole seconds, the evidence may have been missing when the rule was created
+	}
 	after := m.now().Sub(last)
 	if o.turned != v.Process { // it counts from what the evidence says, by its own clock
 		after += max(0, v.Ahead)
