@@ -285,7 +285,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 		switch {
 		case s.EvictionGuard == nil || !s.enforced() || r.Metadata.DeletionTimestamp != nil || v.frozen(r) != "",
 			!s.NodeSelector.matches(n.Metadata.Labels), s.bootstrap(), len(s.Requirements) > 0, s.ConditionPolicy == "anyOf",
-			!u.opened && !n.has(unreachable+":NoExecute"),
+			(!u.opened || m.roomless(n, r)) && !n.has(unreachable+":NoExecute"),
 			o.generation != r.Metadata.Generation || m.holds(n, r, v, true) != no || o.lost.IsZero(),
 			latest(o.from, o.yes, o.unsure).After(since), m.skewed(n):
 			continue
@@ -308,6 +308,13 @@ func (m *Model) stillGuards(n *node, r *rule, v *View) bool {
 	}
 	hold := time.Duration(r.Spec.EvictionGuard.MaxHoldSeconds) * time.Second
 	return m.now().Add(m.spread()).Before(g.GuardedSince.Add(hold - slack))
+}
+
+// roomless reports whether a node has the taint of a rule, and no room for a record that says that it was in service.
+// It looks like a new node, which the rule does not guard.
+func (m *Model) roomless(n *node, r *rule) bool {
+	rec := n.record(r.Metadata.UID)
+	return m.node(n.Metadata.UID).full && n.has(r.Spec.Taint.id()) && rec.Released.IsZero() && rec.GuardedSince.IsZero()
 }
 
 // guardable reports whether a NoExecute taint evicts because a node is not ready: it is the node controller's, or a
