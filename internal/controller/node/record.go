@@ -64,7 +64,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		p.failed(&e, failed)
 		entries = append(entries, e)
 	}
-	r.Fleet.Record(node, entries, p.now)
+	r.Fleet.Record(node, entries, r.Clock.Now()) // a write may have taken long
 }
 
 // Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet

@@ -1,0 +1,79 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodegate/nodegate/internal/fleet"
+	"github.com/nodegate/nodegate/internal/limit"
+	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/test/build"
+)
+
+// late is a reconciler of two nodes in service that are not ready, under one rule. The API server answers patches of
+// taints and records after a while.
+type late struct {
+	*Reconciler
+	clock *clocktesting.FakePassiveClock
+	rule  *ruleset.Rule
+	nodes []*corev1.Node
+}
+
+func newLate(r *build.RuleWrapper, after time.Duration, answer error) *late {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	l := &late{clock: clocktesting.NewFakePassiveClock(now), rule: ruleset.Compile(r.UID("r").Selector(pool, "a").
+		Condition(cni).Taint(taintKey, "pending", corev1.TaintEffectNoSchedule).Obj(), nil, now)}
+	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithStatusSubresource(&corev1.Node{})
+	for _, name := range []string{"a", "b"} {
+		node := build.MakeNode(name).UID(name).Created(now.Add(-time.Hour)).Label(pool, "a").
+			Condition(cni, corev1.ConditionFalse, now.Add(-time.Minute)).Annotation(l.rule.RecordKey(),
+			`{"rule":"r","released":"2026-01-02T02:10:00Z"}`).Obj()
+		l.nodes = append(l.nodes, node)
+		api.WithObjects(node.DeepCopy())
+	}
+	api.WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object,
+		p client.Patch, opts ...client.PatchOption) error {
+		if l.step(after); answer != nil {
+			return answer
+		}
+		return c.Patch(ctx, obj, p, opts...)
+	}})
+	of := api.Build()
+	l.Reconciler = &Reconciler{Client: of, Live: of, Fleet: fleet.New(&world{}, l.clock.Now), Evidence: noEvidence(),
+		Recorder: &events.FakeRecorder{}, Clock: l.clock}
+	l.Fleet.SetRules(ruleset.NewSet(l.rule), l.nodes, now)
+	return l
+}
+
+func (l *late) step(by time.Duration) { l.clock.SetTime(l.clock.Now().Add(by)) }
+
+// TestAWriteThatFailsLateKeepsItsPlaceFromThenOn: the API server may still write.
+func TestAWriteThatFailsLateKeepsItsPlaceFromThenOn(t *testing.T) {
+	l := newLate(build.MakeRule("r").MaxUnavailable("1"), time.Minute, apierrors.NewTimeoutError("no answer", 0))
+	for i, kept := range []bool{true, false} {
+		if i == 0 {
+			if _, err := l.Reconcile(t.Context(), request("a")); err == nil {
+				t.Fatal("the write has succeeded")
+			}
+		} else {
+			l.step(time.Minute)
+		}
+		l.Fleet.FreePlaces(l.rule.UID, l.clock.Now())
+		if why := l.Fleet.Reserve(l.rule.UID, "b", limit.Request{Since: l.clock.Now()}); (why != "") != kept {
+			t.Errorf("after %d minutes: %q", i, why)
+		}
+	}
+}
