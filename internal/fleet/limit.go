@@ -106,6 +106,12 @@ func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request) (why strin
 	return why
 }
 
+// InTime reports whether a node may still use what Reserve has granted: a rate allows it for a time only.
+func (f *Fleet) InTime(rule types.UID, node string, u limit.Use) (inTime bool) {
+	f.limit(rule, func(s *ruleState) { inTime = s.limit.InTime(u, f.add(node), f.server()) })
+	return inTime
+}
+
 // limit calls a function with the state of a rule, if the rule is known.
 func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 	f.mu.Lock()

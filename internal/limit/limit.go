@@ -235,6 +235,12 @@ func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
 	return why
 }
 
+// InTime reports whether a node may still use what it was granted, if anything.
+func (l *Limit) InTime(u Use, n int32, now time.Time) bool {
+	until := l.lines[u].granted[n].until
+	return until.IsZero() || inTime(until, now)
+}
+
 func (l *Limit) reserve(n int32, r Request, now time.Time) (why string) {
 	line := &l.lines[r.Use]
 	if failed := line.failed[n]; failed.After(r.Since) {

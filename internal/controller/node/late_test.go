@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/limit"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -76,4 +77,45 @@ func TestAWriteThatFailsLateKeepsItsPlaceFromThenOn(t *testing.T) {
 			t.Errorf("after %d minutes: %q", i, why)
 		}
 	}
+}
+
+// TestAConditionIsFalseInItsTime under a rate, also if the write of the taint before it took long.
+func TestAConditionIsFalseInItsTime(t *testing.T) {
+	for after, want := range map[time.Duration]corev1.ConditionStatus{
+		29 * time.Second: corev1.ConditionFalse,
+		31 * time.Second: corev1.ConditionUnknown,
+	} {
+		l := newLate(build.MakeRule("r").Publish(verdictType).Rate(1, 60), after, nil)
+		l.reconcile(t)
+		// The second node waits, so that the rate allows one condition: the first node comes before it.
+		l.Fleet.Reserve(l.rule.UID, "b", limit.Request{Use: limit.Marks, Since: l.clock.Now()})
+		o, _ := l.Fleet.Order(l.rule, nil)
+		l.Fleet.Issue(l.rule, &o)
+		l.reconcile(t)
+		if l.node(t).Spec.Taints == nil {
+			t.Error("the node is not held")
+		}
+		if c := nodeview.Published(l.node(t), verdictType); c == nil || c.Status != want {
+			t.Errorf("after %s: %v, want %s", after, c, want)
+		}
+	}
+}
+
+func (l *late) reconcile(t *testing.T) {
+	t.Helper()
+	for again := true; again; {
+		result, err := l.Reconcile(t.Context(), request("a"))
+		if again = result.RequeueAfter == conflictDelay; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (l *late) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node := &corev1.Node{}
+	if err := l.Live.Get(t.Context(), client.ObjectKey{Name: "a"}, node); err != nil {
+		t.Fatal(err)
+	}
+	return node
 }

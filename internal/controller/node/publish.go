@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodegate/nodegate/internal/evidence/condition"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/publish"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -52,6 +53,9 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 		conflicts.Inc()
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
+	if node != p.node && r.late(p) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
 	written, err := r.publish(ctx, p, node)
 	switch {
 	case err == nil:
@@ -74,6 +78,15 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 	r.record(p, node, outcome, &failed)
 	r.retries.failed(p.node.Name, &retry{write: content, recheck: p.recheck, failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
+}
+
+// late reports whether the time has passed in which a rate allows that a condition becomes False: the write of the
+// taints took too long.
+func (r *Reconciler) late(p *pass) bool {
+	return slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool {
+		return c.Rule != nil && c.Began && c.Status == corev1.ConditionFalse &&
+			!r.Fleet.InTime(c.Rule.UID, p.node.Name, limit.Marks)
+	})
 }
 
 // limited reports whether a limit keeps a rule from holding the node, or its condition from being False: a write that
