@@ -255,6 +255,8 @@ func TestAllowance(t *testing.T) {
 func TestReplacementsAt(t *testing.T) {
 	timeless := replaced(1, 0, 0)
 	timeless.Last[0].HandoverTime = metav1.Time{}
+	readyNow := replaced(1, 1, -9, 0)
+	readyNow.LastReadyTime.Time = now
 	for name, c := range map[string]struct {
 		before  *v1alpha1.ReplacementStatus
 		readyAt int // in minutes; 1e6: never
@@ -271,6 +273,7 @@ func TestReplacementsAt(t *testing.T) {
 		"ready in the future":       {replaced(1, 0, -9), 5, replaced(1, 0, -9)},
 		"edited since":              {replaced(0, 0, -9), -5, replaced(0, 0, -9)},
 		"replaced in the future":    {replaced(1, 0, -9, 60), 1e6, replaced(1, 0, -9, 0)},
+		"the last one ready later":  {replaced(1, 5, -9, 5), 1e6, readyNow},
 		"replaced at no known time": {timeless, 1e6, replaced(1, 0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {

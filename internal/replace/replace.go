@@ -108,6 +108,9 @@ func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyA
 			*at = metav1.NewTime(now.Truncate(time.Second))
 		}
 	}
+	if at := out.LastReadyTime; at != nil && at.After(now) { // or no replacement would count until then
+		*at = metav1.NewTime(now.Truncate(time.Second))
+	}
 	if readyAt.IsZero() || readyAt.After(now) {
 		return out
 	}
