@@ -199,6 +199,7 @@ type ruleHistory struct {
 	types   map[string]bool     // of conditions, that it ever published
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
+	readyAt []time.Time         // what records say about that, by the clocks of replicas
 	last    *rule
 	edited  time.Time // when more than its timeout and its limit was edited last
 	reread  edit      // the last edit of its evidence

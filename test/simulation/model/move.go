@@ -129,8 +129,11 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		m.completes(was, is, shown, r, v)
 	}
 	// A node in service has a release in its record when it is first held: it has not become ready.
-	if has == "" && was.record(uid).Released.IsZero() && !is.record(uid).Released.IsZero() {
-		m.rules[uid].ready = m.now()
+	if at := is.record(uid).Released; has == "" && !at.IsZero() && !at.Equal(was.record(uid).Released) {
+		rh := m.rules[uid]
+		if rh.readyAt = append(rh.readyAt, at); was.record(uid).Released.IsZero() {
+			rh.ready = m.now()
+		}
 	}
 	if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
 		u.records++

@@ -50,8 +50,12 @@ func (m *Model) vacates(v *View) {
 		h.gone = true
 		for id, u := range h.rules {
 			rh := m.rules[id]
-			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used || m.now().Sub(m.replaced) < rereads {
+			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used || m.now().Sub(m.replaced) < rereads ||
+				h.full && h.last.claim(id) == "" { // released while its annotations had little room
 				continue
+			}
+			if n := len(rh.places); n > 0 && m.now().Sub(rh.places[n-1].at) > time.Hour-slack {
+				rh.places = nil // they may be free by now
 			}
 			p := place{uid: uid, at: v.Now, ready: map[string]bool{}}
 			for other, h := range m.nodes {

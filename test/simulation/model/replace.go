@@ -5,6 +5,7 @@ package model
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -180,25 +181,48 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		next.before = last.all()
 	}
 	h.handed[of.NodeUID] = next
-	hour, row := m.handOvers(h, of.Generation, v)
+	hour, row := m.handOvers(h, r, v)
 	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
 	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
 		row)
 }
 
-// handOvers counts those within the last hour, and those of a generation since a node became ready.
-func (m *Model) handOvers(h *ruleHistory, generation int64, v *View) (hour, row int) {
-	for _, handed := range h.handed {
+// handOvers counts those within the last hour, and those of a rule's generation since a node became ready.
+func (m *Model) handOvers(h *ruleHistory, r *rule, v *View) (hour, row int) {
+	for uid, handed := range h.handed {
+		inARow := 0
 		for _, o := range handed.all() {
 			if m.within(o.at, v) {
 				hour++
 			}
-			if o.generation == generation && o.at.After(h.ready) {
-				row++
+			if o.generation == r.Metadata.Generation && o.at.After(h.ready) {
+				inARow++
 			}
 		}
+		row += min(inARow, h.later(uid, r, v))
 	}
 	return hour, row
+}
+
+// later is how many replacements of a node may be later than when a node last became ready. If a clock that was ahead
+// dated that in the future, it ends the row of the replacements that the status dates before, when that time has come
+// by the replica's clock.
+func (h *ruleHistory) later(uid string, r *rule, v *View) (n int) {
+	at := h.ready.Add(slack)
+	for _, t := range h.readyAt {
+		if !t.After(v.Now) {
+			at = latest(at, t)
+		}
+	}
+	if at.Equal(h.ready.Add(slack)) {
+		return math.MaxInt
+	}
+	for _, o := range r.Status.Replacements.Last {
+		if o.NodeUID == uid && !o.HandoverTime.Before(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // within reports whether a replacement surely was within the last hour.

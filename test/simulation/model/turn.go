@@ -131,8 +131,9 @@ func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
 	most.take(after, true)
 	least.take(after, true)
 	return slices.ContainsFunc(r.Spec.limits(), func(l limit) bool {
-		if l.WithinSeconds > 0 {
-			return m.made(r, time.Duration(l.WithinSeconds)*time.Second, v.Now)+1 >= allowed(l.Max, 0)
+		if l.WithinSeconds > 0 { // a node that Hold held needs no room under a rate
+			return !m.node(claimed.Metadata.UID).under(r.Metadata.UID).granted &&
+				m.made(r, time.Duration(l.WithinSeconds)*time.Second, v.Now)+1 >= allowed(l.Max, 0)
 		}
 		return l.reached(u.waitsIn, least, most, most)
 	})
