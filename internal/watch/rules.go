@@ -293,8 +293,8 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	compiled = compiled.Yield(r.foreign, r.Now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
-		rules := make([]*ruleset.Rule, 0, len(compiled.All()))
-		for _, rule := range compiled.All() {
+		rules := make([]*ruleset.Rule, 0, len(set.All()))
+		for _, rule := range set.All() { // with their other problems: no override ends the claim of a foreign taint
 			rules = append(rules, rule.FreezeLike(before.Rule(rule.UID), *problem))
 		}
 		set = ruleset.NewSet(rules...).WithForeign(r.foreign)

@@ -176,6 +176,25 @@ func TestFreezeFreezesAllRulesAndThawsThem(t *testing.T) {
 	}
 }
 
+// TestAFrozenRuleKeepsItsOtherProblems: no override ends its claim if another controller manages the taint.
+func TestAFrozenRuleKeepsItsOtherProblems(t *testing.T) {
+	c, _ := newRules()
+	c.put(network().Obj())
+	c.setForeign(map[string]foreignRule{"theirs": {managed: true,
+		taint: ruleset.TaintID{Key: "example.com/net", Effect: corev1.TaintEffectNoSchedule}}})
+	c.freeze(&ruleset.Problem{Reason: ruleset.ReasonForeignCRD})
+	frozen := c.Set().Rule("u1")
+	if !frozen.Yields() || frozen.Problems[0].Reason != ruleset.ReasonForeignCRD {
+		t.Errorf("frozen because of %v", frozen.Problems)
+	}
+	if c.put(network().UID("u2").Named("other").Obj()); c.Set().Rule("u1") != frozen {
+		t.Error("another rule makes it a new one")
+	}
+	if c.reread(nil, c.Frozen()); c.Set().Rule("u1").Problems[0].Reason != ruleset.ReasonForeignRule {
+		t.Errorf("frozen because of %v after the thaw", c.Set().Rule("u1").Problems)
+	}
+}
+
 func TestAThawReadsTheRulesAgain(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
