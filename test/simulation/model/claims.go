@@ -15,6 +15,7 @@ func (m *Model) frozen(was, is *node, r *rule, v *View) {
 	why := v.frozen(r)
 	asked := v.override(was) == "Release" || r.Spec.DryRun
 	if why == "" || asked && v.frozenByOthers(r) == "" || strings.HasSuffix(why, perhapsTheirs) ||
+		strings.HasSuffix(why, deadlock) ||
 		v.frozenByOthers(r) != "" && was.lacks(r) && is.claim(r.Metadata.UID) == "" {
 		return
 	}

@@ -277,6 +277,48 @@ func (m *Model) belongs(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet
 	return yes
 }
 
+// deadlocked reports whether a rule is not in force by its status, and waits for a DaemonSet that waits for a rule that
+// waits for it, or it requires such a rule in the end.
+func (v *View) deadlocked(r *rule) bool {
+	if r.notInForce() {
+		for other := range v.rules() {
+			if (other == r || v.awaits(r, other, 0)) && v.awaits(other, other, 0) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// awaits reports whether a rule waits for another one in the end: it requires that rule, or a DaemonSet that does not
+// tolerate that rule's taint. With anyOf it waits for no certain one.
+func (v *View) awaits(r, other *rule, depth int) bool {
+	if r.Spec.ConditionPolicy == "anyOf" {
+		return false
+	}
+	for next := range v.rules() {
+		for i := range r.Spec.Requirements {
+			q := &r.Spec.Requirements[i]
+			waits := q.RuleSatisfied != nil && q.RuleSatisfied.Name == next.Metadata.Name ||
+				q.DaemonSets != nil && v.keepsAway(next, r, q.DaemonSets)
+			if waits && (next == other || depth < len(v.Rules) && v.awaits(next, other, depth+1)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keepsAway reports whether a DaemonSet that a rule requires does not tolerate the taint of another rule.
+func (v *View) keepsAway(other, r *rule, q *daemonSetsRequirement) bool {
+	t := other.Spec.Taint
+	return t.Key != "" && t.id() != r.Spec.Taint.id() && !other.Spec.DryRun && other.Metadata.DeletionTimestamp == nil &&
+		slices.ContainsFunc(v.Evidence["daemonsets:apps/"], func(doc Document) bool {
+			d := read[daemonSet](doc)
+			return q.selects(d) && !d.tolerates(t.Key)
+		})
+}
+
 // edits reports whether a rule has had several taints.
 func (m *Model) edits(r *rule) bool {
 	h := m.rules[r.Metadata.UID]

@@ -61,6 +61,8 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 		return "it requires itself in the end"
 	case r.Spec.Suspend && !r.Spec.DryRun:
 		return "it is suspended"
+	case v.deadlocked(r):
+		return deadlock
 	}
 	seen[r.Metadata.Name] = true
 	defer delete(seen, r.Metadata.Name)
@@ -83,6 +85,9 @@ func (v *View) frozenBy(r *rule, seen map[string]bool) string {
 	}
 	return ""
 }
+
+// deadlock is why a rule cannot be judged that waits for itself, by its status.
+const deadlock = "it waits for a DaemonSet that its taint keeps away"
 
 // circular reports whether a rule requires another one in the end.
 func (v *View) circular(r *rule, other string, depth int) bool {
@@ -198,7 +203,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
-				c.reported().After(now.Add(4 * time.Minute)):
+				c.reported().After(h.heard[c.Type].Add(4 * time.Minute)): // also when that time has come
 				return unknown
 			case c.reported().Before(h.boot):
 				return no
