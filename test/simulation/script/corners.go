@@ -34,7 +34,7 @@ func (g *generator) pauses(n int) {
 	if g.IntN(2) == 0 {
 		g.then(Step{Do: "node.taint", Node: n, Value: "example.com/t6:NoSchedule"})
 	}
-	g.then(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x"})
+	g.then(Step{Do: "pod.create", Node: n, Pod: 1, Value: "x", N: n % 2}) // with a binding on every other node
 	g.passes(35)
 	g.then(Step{Do: "node.back", Node: n})
 }
@@ -112,4 +112,39 @@ func (g *generator) brings(n int) {
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: 2})
 	g.gone(n)
 	g.then(Step{Do: "node.create", Node: n, Value: "s", Rule: sceneRule, Pod: one(g, 0, 3, 3, 3)}, g.says(n, "A", "True"))
+}
+
+// prunes restarts the operator while the CRD lacks fields of a rule. The watch of rules goes on when ours is served
+// again. Then a node becomes unready by such a field only.
+func (g *generator) prunes() {
+	n := g.node()
+	g.alone()
+	g.inForce(taintOfScene + `,` + poolOfScene + `,` + requiresGPU + `,` + requiresA)
+	g.apart(n, "s")
+	g.add(Step{Do: "node.resource", Node: n, N: 1})
+	g.then(g.says(n, "A", "True"))
+	g.passes(2)
+	g.add(Step{Do: "crd", Value: "foreign"})
+	g.each(Step{Do: "kill"})
+	g.add(Step{Do: "calm"}, Step{Do: "crd", Value: "ours", N: 1})
+	g.passes(6, 31)
+	g.then(Step{Do: "node.resource", Node: n})
+}
+
+// overlaid is an old node with pods that comes to match a rule, while another rule holds it with the same taint.
+func (g *generator) overlaid() {
+	n := g.node()
+	g.alone()
+	g.inForce(taintOfScene + `,` + poolOfScene + `,` + requiresA)
+	g.add(Step{Do: "rule.create", Rule: otherRule, Value: `{"nodeSelector":{"matchLabels":{"example.com/rack":"s"}},` +
+		`"enforcementMode":"continuous","existingNodes":"` + one(g, "None", "Idle") + `",` + taintOfScene +
+		`,"conditions":[{"type":"example.com/B","requiredStatus":"True"}]}`}, Step{Do: "quiet"})
+	g.passes(2)
+	g.apart(n, "s")
+	for p := 1; p <= MaxPods; p++ {
+		g.add(Step{Do: "pod.create", Node: n, Pod: p, Value: "x"})
+	}
+	g.add(Step{Do: "quiet"})
+	g.passes(660)
+	g.then(Step{Do: "node.beat", Node: n}, Step{Do: "node.rack", Node: n, Value: "s"})
 }

@@ -147,8 +147,7 @@ func (g *generator) adorned(n int) {
 // then on.
 func (g *generator) rereads(n int) {
 	gpu := func(number int) Step { return Step{Do: "node.resource", Node: n, N: number} }
-	g.inForce(taintOfScene + `,"stabilization":{"unreadySeconds":30},"requirements":[{"name":"gpu","resource":{"name":` +
-		`"example.com/gpu","min":"1"}}],` + requiresA)
+	g.inForce(taintOfScene + `,"stabilization":{"unreadySeconds":30},` + requiresGPU + `,` + requiresA)
 	g.fresh(n)
 	g.add(gpu(1))
 	g.then(g.says(n, "A", "True"))

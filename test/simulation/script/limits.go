@@ -26,13 +26,14 @@ func (g *generator) queues(seed uint64) {
 	g.insert(own)
 }
 
-// again lets a rule with limits be edited, or be put in force again, at the end of a part of the stories. It draws for
-// itself, too.
+// again lets a rule with limits be edited, or be put in force again, at the end of a part of the stories. Or it ends
+// them by a scene that would move the other steps elsewhere. It draws for itself, too.
 func (g *generator) again(seed uint64) {
 	own := &generator{Rand: rand.New(rand.NewPCG(seed, 9)), nodes: 4 + int(seed%3), rules: g.rules,
 		script: &Script{Replicas: g.script.Replicas}}
 	act := map[int]func(*generator){0: (*generator).lower, 1: (*generator).lower, 2: (*generator).begins,
-		3: (*generator).begins, 4: (*generator).resumes}[own.IntN(36)]
+		3: (*generator).begins, 4: (*generator).resumes, 5: (*generator).overtakes, 6: (*generator).prunes,
+		7: (*generator).overlaid}[own.IntN(36)]
 	if act == nil {
 		return
 	}
@@ -210,6 +211,28 @@ func (g *generator) resumes() {
 	g.add(Step{Do: "pass", N: one(g, 2, 12)})
 	g.jumps()
 	g.inForceWith(one(g, `[{"max":1}]`, `[{"max":2}]`, `[{"max":0}]`))
+}
+
+// overtakes lets there be room for the node that has waited for longest, while one of another rack is looked at first.
+func (g *generator) overtakes() {
+	limits := fmt.Sprintf(`[{"max":1},{"max":%d,%s]`, one(g, 1, 2), rackLimit)
+	g.alone()
+	g.add(Step{Do: "rule.delete", Rule: MaxRules + 1})
+	for n := 1; n <= MaxNodes; n++ {
+		g.gone(n)
+	}
+	g.add(Step{Do: "quiet"})
+	g.limited(taintOfQueue, limits)
+	for n, rack := range []string{"a", "b", ""} {
+		g.enters(n+1, rack, "x")
+	}
+	g.add(Step{Do: "quiet"})
+	g.passes(12)
+	for _, n := range []int{1, 3, 2} {
+		g.then(g.says(n, "A", "False"))
+		g.passes(3)
+	}
+	g.add(g.says(1, "A", "True"), g.says(2, "B", "True"), Step{Do: "calm"})
 }
 
 const taintOfQueue = `"taint":{"key":"example.com/t5","effect":"NoSchedule"}`

@@ -18,6 +18,7 @@ const (
 	allPools     = `"nodeSelector":{"matchExpressions":[{"key":"example.com/pool","operator":"Exists"}]}`
 	taintOfScene = `"taint":{"key":"example.com/t6","effect":"NoSchedule"}`
 	requiresA    = `"conditions":[{"type":"example.com/A","requiredStatus":"True"}]`
+	requiresGPU  = `"requirements":[{"name":"gpu","resource":{"name":"example.com/gpu","min":"1"}}]`
 )
 
 // scenes lets happen what needs several things to coincide. The story is shorter for it. It draws for itself, so that
