@@ -267,11 +267,7 @@ func (m *Model) Actor(d Document) {
 		return
 	}
 	h := m.node(n.Metadata.UID)
-	for _, c := range n.Status.Conditions {
-		if h.last == nil || !h.last.condition(c.Type).LastHeartbeatTime.Equal(c.LastHeartbeatTime) {
-			h.heard[c.Type] = m.now()
-		}
-	}
+	m.hears(h, n)
 	m.puts(h.last, n)
 	claimed := map[string]bool{}
 	for uid := range m.rules {
@@ -297,6 +293,15 @@ func (m *Model) Actor(d Document) {
 		h.evicts = m.now()
 	}
 	h.last = n
+}
+
+// hears notes which conditions are reported.
+func (m *Model) hears(h *nodeHistory, n *node) {
+	for _, c := range n.Status.Conditions {
+		if h.last == nil || !h.last.condition(c.Type).LastHeartbeatTime.Equal(c.LastHeartbeatTime) {
+			h.heard[c.Type] = m.now()
+		}
+	}
 }
 
 // lost reports whether the node had lost a taint that a record claims, and someone has put it back with another value.

@@ -63,6 +63,20 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.returned(was, is, v)
 }
 
+// released notes that a node has become ready. A node in service has a release in its record when it is first held: that
+// is none.
+func (m *Model) released(was, is *node, uid string) {
+	at, before := is.record(uid).Released, was.record(uid).Released
+	if is.claim(uid) != "" || at.IsZero() || at.Equal(before) {
+		return
+	}
+	h := m.rules[uid]
+	h.readyAt = append(h.readyAt, at)
+	if before.IsZero() {
+		h.ready = m.now()
+	}
+}
+
 // publishesLate: no rule begins to publish on a node that is being deleted.
 func (m *Model) publishesLate(was, is, shown *node, r *rule) {
 	published := is.record(r.Metadata.UID).Published
@@ -128,13 +142,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if !was.marked(r) && is.marked(r) {
 		m.completes(was, is, shown, r, v)
 	}
-	// A node in service has a release in its record when it is first held: it has not become ready.
-	if at := is.record(uid).Released; has == "" && !at.IsZero() && !at.Equal(was.record(uid).Released) {
-		rh := m.rules[uid]
-		if rh.readyAt = append(rh.readyAt, at); was.record(uid).Released.IsZero() {
-			rh.ready = m.now()
-		}
-	}
+	m.released(was, is, uid)
 	if was.Metadata.Annotations[r.key()] != "" && is.Metadata.Annotations[r.key()] == "" {
 		u.records++
 	}
