@@ -6,6 +6,7 @@ package taints
 import (
 	"maps"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/internal/nodeview"
@@ -35,8 +36,8 @@ func Fit(annotations, added map[string]string) bool {
 
 // fit takes from the wanted annotations what the API server would not accept on this node. Otherwise it would refuse
 // the whole patch, again and again, and with it the taints of all rules. In this order, until the rest fits: records
-// become short; completion annotations and completion markers are not added; records do not grow. A taint without a
-// record is adopted later.
+// become short; completion annotations and completion markers are not added; records do not grow, without the end of a
+// guard if that is enough. A taint without a record is adopted later.
 func (p *planner) fit(out *annotations, decisions []state.Decision) {
 	if !out.copied { // nothing is added
 		return
@@ -55,6 +56,9 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 		func(d *state.Decision) int { return p.revert(out, d.Rule.Spec.CompletionAnnotation) },
 		func(d *state.Decision) int { return p.lose(d, p.revert(out, d.Rule.MarkerKey())) },
 		func(d *state.Decision) int {
+			if freed := p.endless(out, d); freed > 0 {
+				return freed
+			}
 			freed := p.lose(d, p.revert(out, d.Rule.RecordKey()))
 			if freed > 0 && d.Record.Published != "" && d.Was.Record.Published == "" {
 				freed -= p.keepName(out, decisions, d.Record.Published)
@@ -92,6 +96,20 @@ func (p *planner) revert(out *annotations, key string) int {
 	}
 	out.remove(key)
 	return len(key) + len(wanted)
+}
+
+// endless drops the end of a guard from a record that then does not grow, and returns how many bytes that saves. If
+// maxHoldSeconds have passed, the end follows from the rest of the record, but a timeout does not.
+func (p *planner) endless(out *annotations, d *state.Decision) int {
+	key, record := d.Rule.RecordKey(), d.Record.Short()
+	wanted, ok := out.values[key]
+	record.GuardEnded = metav1.Time{}
+	value, before := record.Encode(), p.node.Annotations[key]
+	if !ok || len(value) >= len(wanted) || len(value) > len(before) || value == before {
+		return 0
+	}
+	out.set(key, value)
+	return len(wanted) - len(value)
 }
 
 // keepName lets the rule that has published a condition name it until the record of the next publisher does, and

@@ -64,6 +64,24 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 	}
 }
 
+// TestATimeoutWithoutRoomForTheEndOfTheGuard is recorded nevertheless: if the claim is from before the rule was put in
+// force again, the taint would be added and removed again and again.
+func TestATimeoutWithoutRoomForTheEndOfTheGuard(t *testing.T) {
+	const key, times = "a.b/c", `"since":"2026-01-02T03:04:05Z","released":"2026-01-02T03:04:05Z"`
+	w := NewWorld(t, Rule().Taint(key, "", NoSchedule).Timeout(60, 0, v1alpha1.TimeoutActionRelease).EvictionGuard(60))
+	node := Old().Taint(key, "", NoSchedule).Annotation(RecordKey, `{"taint":"`+key+`=:NoSchedule",`+times+
+		`,"guardedSince":"2026-01-02T03:04:05Z"}`).Annotation("example.com/filler", "")
+	node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-bytesOf(node.Obj())))
+	after, _, _ := w.Pass(node.Obj(), At(60))
+	r, _ := nodeview.ReadRecord(after.Annotations[RecordKey])
+	if len(after.Spec.Taints) > 0 || !r.Passed || r.GuardedSince.IsZero() {
+		t.Errorf("taints %v, the record is %s", Formatted(after), after.Annotations[RecordKey])
+	}
+	if _, again, _ := w.Pass(after, At(60)); again.Patch != nil {
+		t.Errorf("a second pass writes %.500s", again.Patch)
+	}
+}
+
 func TestACompletionWithoutRoomRemovesTheTaint(t *testing.T) {
 	w := NewWorld(t, Rule().BootstrapOnly().CompletionAnnotation("example.com/"+strings.Repeat("long", 15)))
 	node := Fresh().Condition(CNI, corev1.ConditionTrue, At(0)).Taint(Key, "pending", NoSchedule)
