@@ -63,8 +63,8 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.returned(was, is, v)
 }
 
-// released notes that a node has become ready. A node in service has a release in its record when it is first held: that
-// is none.
+// released notes that a node has become ready. A node in service has a release in its record when it is first held:
+// that is none.
 func (m *Model) released(was, is *node, uid string) {
 	at, before := is.record(uid).Released, was.record(uid).Released
 	if is.claim(uid) != "" || at.IsZero() || at.Equal(before) {
