@@ -203,7 +203,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
-				c.reported().After(h.heard[c.Type].Add(4 * time.Minute)): // also when that time has come
+				c.reported().After(now.Add(4 * time.Minute)):
 				return unknown
 			case c.reported().Before(h.boot):
 				return no

@@ -117,23 +117,22 @@ type Model struct {
 }
 
 type nodeHistory struct {
-	boot      time.Time            // by the node's clock; zero: it has not rebooted
-	booted    time.Time            // by ours
-	found     time.Time            // the first quiet moment since: the operator has seen the boot
-	bootID    string               // after it
-	admitted  map[string][]string  // rules that claimed a taint when the node was created
-	odd       bool                 // a reporter has written a time of long ago, or far ahead
-	foreign   map[string]bool      // taints that others put there
-	occupied  bool                 // pods ran there at a write of a replica: it may be in service by its age
-	evicts    time.Time            // when it last had a NoExecute taint
-	gone      bool                 // it was deleted
-	full      bool                 // its annotations have had little room
-	filled    bool                 // by someone who has filled them
-	tampered  bool                 // an administrator has changed its records
-	marks     map[string]bool      // for replacement, that others have written
-	heard     map[string]time.Time // when a condition was reported last, by our clock and by type
-	guarded   bool                 // a guard was active: evictions may have been denied
-	guardedAt time.Time            // when a guard began last
+	boot      time.Time           // by the node's clock; zero: it has not rebooted
+	booted    time.Time           // by ours
+	found     time.Time           // the first quiet moment since: the operator has seen the boot
+	bootID    string              // after it
+	admitted  map[string][]string // rules that claimed a taint when the node was created
+	odd       bool                // a reporter has written a time of long ago, or far ahead
+	foreign   map[string]bool     // taints that others put there
+	occupied  bool                // pods ran there at a write of a replica: it may be in service by its age
+	evicts    time.Time           // when it last had a NoExecute taint
+	gone      bool                // it was deleted
+	full      bool                // its annotations have had little room
+	filled    bool                // by someone who has filled them
+	tampered  bool                // an administrator has changed its records
+	marks     map[string]bool     // for replacement, that others have written
+	guarded   bool                // a guard was active: evictions may have been denied
+	guardedAt time.Time           // when a guard began last
 	last      *node
 	rules     map[string]*underRule // by UID
 	marker    map[string]int        // the process that made a published condition False, by type
@@ -255,7 +254,7 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {
 		m.nodes[uid] = &nodeHistory{foreign: map[string]bool{}, admitted: map[string][]string{},
-			rules: map[string]*underRule{}, marker: map[string]int{}, heard: map[string]time.Time{}}
+			rules: map[string]*underRule{}, marker: map[string]int{}}
 	}
 	return m.nodes[uid]
 }
@@ -267,7 +266,6 @@ func (m *Model) Actor(d Document) {
 		return
 	}
 	h := m.node(n.Metadata.UID)
-	m.hears(h, n)
 	m.puts(h.last, n)
 	claimed := map[string]bool{}
 	for uid := range m.rules {
@@ -293,15 +291,6 @@ func (m *Model) Actor(d Document) {
 		h.evicts = m.now()
 	}
 	h.last = n
-}
-
-// hears notes which conditions are reported.
-func (m *Model) hears(h *nodeHistory, n *node) {
-	for _, c := range n.Status.Conditions {
-		if h.last == nil || !h.last.condition(c.Type).LastHeartbeatTime.Equal(c.LastHeartbeatTime) {
-			h.heard[c.Type] = m.now()
-		}
-	}
 }
 
 // lost reports whether the node had lost a taint that a record claims, and someone has put it back with another value.
