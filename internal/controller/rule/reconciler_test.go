@@ -363,17 +363,7 @@ var _ = Describe("A rule", func() {
 		d.compiled = d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonDeadlock, Message: "it cannot act"})
 		d.compiled.InForceSince = time.Time{}
 		d.Fleet.SetRules(ruleset.NewSet(d.compiled), nil, d.clock.Now())
-		d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
-				o ...client.GetOption) error {
-				err := c.Get(ctx, key, obj, o...)
-				if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
-					rule.Status.InForce = &v1alpha1.InForce{SelectorHash: "a"}
-					rule.Status.Replacements = &v1alpha1.ReplacementStatus{Last: []v1alpha1.Replacement{
-						{NodeName: "a", NodeUID: "a", Method: v1alpha1.ReplaceMethodAnnotation}}}
-				}
-				return err
-			}})
+		d.Client = former()
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ruleset.ReasonDeadlock))
 		Expect(d.rule.Status.InForce).To(BeNil())
@@ -802,17 +792,7 @@ var _ = Describe("A deleted rule", func() {
 
 	It("says what it waits for if its status lacks times that the CRD requires by now", func(ctx context.Context) {
 		d := deleted(ctx, true)
-		d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
-				o ...client.GetOption) error {
-				err := c.Get(ctx, key, obj, o...)
-				if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
-					rule.Status.InForce = &v1alpha1.InForce{SelectorHash: "a"}
-					rule.Status.Replacements = &v1alpha1.ReplacementStatus{Last: []v1alpha1.Replacement{
-						{NodeName: "a", NodeUID: "a", Method: v1alpha1.ReplaceMethodAnnotation}}}
-				}
-				return err
-			}})
+		d.Client = former()
 		d.reconcile()
 		Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonDeleting))
 	})
@@ -870,3 +850,19 @@ var _ = Describe("A deleted rule", func() {
 		Expect(d.events()).To(ContainElement(And(ContainSubstring("CleanupIncomplete"), ContainSubstring(": a"))))
 	})
 })
+
+// former returns a client that reads rules with a status of a former release, which lacks times that the CRD requires
+// by now.
+func former() client.Client {
+	return interceptor.NewClient(server.Client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object,
+			o ...client.GetOption) error {
+			err := c.Get(ctx, key, obj, o...)
+			if rule, ok := obj.(*v1alpha1.NodeReadinessRule); ok {
+				rule.Status.InForce = &v1alpha1.InForce{SelectorHash: "a"}
+				rule.Status.Replacements = &v1alpha1.ReplacementStatus{Last: []v1alpha1.Replacement{
+					{NodeName: "a", NodeUID: "a", Method: v1alpha1.ReplaceMethodAnnotation}}}
+			}
+			return err
+		}})
+}
