@@ -48,7 +48,7 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 	cfg.Wrap(o.outage.watching)
 	server := &serverclock.Clock{Own: clock.RealClock{}}
 	cfg.Wrap(server.Wrap)
-	settings.ServerTime = server.Now
+	settings.Clock = server
 	if err := waitForAPIServer(ctx, cfg, o.serving.probeAddress); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -52,9 +52,7 @@ type Listener interface {
 // node is the same for many nodes, and is stored once for each rule.
 type Fleet struct {
 	listener Listener
-	// server tells the time by the API server's clock, for limits: their times are in the status of rules, and the next
-	// leader may have another clock.
-	server   func() time.Time
+	now      func() time.Time
 	snapshot atomic.Pointer[snapshot]
 	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict.
 	awaiting sync.Map
@@ -73,10 +71,10 @@ type snapshot struct {
 	index map[types.UID]int
 }
 
-// New returns an empty fleet. The function tells the time by the API server's clock. Where a method has a time as a
-// parameter, it is by this process's clock.
-func New(listener Listener, server func() time.Time) *Fleet {
-	f := &Fleet{listener: listener, server: server, nodes: nodes{number: map[string]int32{}}}
+// New returns an empty fleet. The function tells the time by the API server's clock: times of limits are in the status
+// of rules, and the next leader goes on by them.
+func New(listener Listener, now func() time.Time) *Fleet {
+	f := &Fleet{listener: listener, now: now, nodes: nodes{number: map[string]int32{}}}
 	f.snapshot.Store(&snapshot{set: ruleset.NewSet()})
 	return f
 }
@@ -184,7 +182,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 	thawed := kept && before.rule.Mode == ruleset.Frozen && rule.Mode != ruleset.Frozen // then all windows begin
 	pending := Entry{Rule: rule, Outcome: Outcome{State: v1alpha1.NodeStatePending}, pending: true}
 	if rule.JustInForce {
-		pending.Observed.Since, pending.Observed.Assumed = rule.BegunAt, true // what is missing now was missing then
+		pending.Observed.Since, pending.Observed.Assumed = rule.InForceSince, true // what is missing now was missing then
 	}
 	var current nodeview.State
 	for _, node := range nodes {

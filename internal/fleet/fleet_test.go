@@ -454,7 +454,7 @@ func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
 		edited.Spec = s.rule.Spec.DeepCopy()
 		c.change(edited.Spec)
 		s.SetRules(ruleset.NewSet(&edited), s.nodes, now)
-		want := readiness.Observed{Since: s.rule.BegunAt, Assumed: true, Watched: true}
+		want := readiness.Observed{Since: s.rule.InForceSince, Assumed: true, Watched: true}
 		if c.kept {
 			want = seen
 		}

@@ -102,13 +102,13 @@ const unknownRule = "the rule is not known"
 // grant.
 func (f *Fleet) Reserve(rule types.UID, node string, r limit.Request) (why string) {
 	why = unknownRule
-	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, f.server()) })
+	f.limit(rule, func(s *ruleState) { why = s.limit.Reserve(f.add(node), r, f.now()) })
 	return why
 }
 
 // InTime reports whether a node may still use what Reserve has granted: a rate allows it for a time only.
 func (f *Fleet) InTime(rule types.UID, node string, u limit.Use) (inTime bool) {
-	f.limit(rule, func(s *ruleState) { inTime = s.limit.InTime(u, f.add(node), f.server()) })
+	f.limit(rule, func(s *ruleState) { inTime = s.limit.InTime(u, f.add(node), f.now()) })
 	return inTime
 }
 
@@ -126,7 +126,7 @@ func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus) (o limit.Order, again time.Duration) {
 	f.limit(rule.UID, func(s *ruleState) {
 		if s.rule == rule && rule.Mode == ruleset.Enforced {
-			now := f.server()
+			now := f.now()
 			if o = s.limit.Order(before, now); !o.Next.IsZero() {
 				again = o.Next.Sub(now)
 			}
@@ -150,11 +150,11 @@ func (f *Fleet) Issue(rule *ruleset.Rule, o *limit.Order) {
 
 // FreePlaces frees the places of a rule's deleted nodes if their time is over and no node waits for the limit. It
 // returns when to call it again, or 0 if nothing changes by the passage of time.
-func (f *Fleet) FreePlaces(rule types.UID, now time.Time) (again time.Duration) {
+func (f *Fleet) FreePlaces(rule types.UID) (again time.Duration) {
 	var enqueue []string
 	f.limit(rule, func(s *ruleState) {
 		var freed bool
-		if freed, again = s.limit.FreePlaces(now, f.server()); freed {
+		if freed, again = s.limit.FreePlaces(f.now()); freed {
 			enqueue = s.wake(nil)
 		}
 	})
@@ -193,7 +193,7 @@ func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*c
 	if status.Truncated {
 		gone = math.MaxInt
 	}
-	s.limit.Restore(status.Limit, gone, later, s.server())
+	s.limit.Restore(status.Limit, gone, later, s.now())
 }
 
 // since returns how many nodes that were not ready by a status do not exist any more, and the nodes that use a place

@@ -110,7 +110,7 @@ type ruleState struct {
 	byHash   map[uint64]uint32
 	pending  map[int32]struct{} // the nodes that were not evaluated by this version of the rule
 	limit    *limit.Limit
-	server   func() time.Time // the time by the API server's clock, for the limit
+	now      func() time.Time
 	// held maps the nodes that the rule holds to the start of the hold, in seconds since 1970.
 	held map[int32]uint32
 	// readyAt is when a node last became ready for the first time, of a rule that replaces nodes.
@@ -121,7 +121,7 @@ type ruleState struct {
 
 func newRuleState(rule *ruleset.Rule, f *Fleet) *ruleState {
 	return &ruleState{rule: rule, nodes: &f.nodes, pairs: make([]pair, len(f.names)), outcomes: make([]stored, 1),
-		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(rule, &f.nodes), server: f.server,
+		byHash: map[uint64]uint32{}, pending: map[int32]struct{}{}, limit: newLimit(rule, &f.nodes), now: f.now,
 		held: map[int32]uint32{}}
 }
 
@@ -157,7 +157,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
 			heartbeat: e.HeartbeatCounts, released: e.Current.Released, expired: e.Expired,
-			changed: uint32(s.server().Unix()), //nolint:gosec // until 2106
+			changed: uint32(s.now().Unix()), //nolint:gosec // until 2106
 			Node:    e.counts(),
 		}
 		if at := replace.ReadyAt(s.rule, e.Current); at.After(s.readyAt) {
@@ -172,7 +172,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		}
 	}
 	if fresh {
-		s.limit.Delete(n, before.Node, s.server())
+		s.limit.Delete(n, before.Node, s.now())
 	}
 	s.succeed(n, &before, e, fresh)
 	_, looked := s.pending[n]

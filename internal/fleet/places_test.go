@@ -71,7 +71,7 @@ func (r *replacing) looksAt(n *corev1.Node, state v1alpha1.NodeState) {
 // free frees places some time after now, and returns when to look again.
 func (r *replacing) free(after time.Duration) time.Duration {
 	r.server = now.Add(after)
-	return r.FreePlaces(r.rule.UID, now)
+	return r.FreePlaces(r.rule.UID)
 }
 
 func (r *replacing) places(when string, inUse, deleted int32) {
@@ -299,8 +299,8 @@ func TestPlacesAcrossARestart(t *testing.T) {
 	}
 }
 
-// TestLimitsGoByTheServersClock lets two leaders hold nodes under a rate. This process's clock stands still.
-func TestLimitsGoByTheServersClock(t *testing.T) {
+// TestLimitsAcrossLeaders lets two leaders hold nodes under a rate.
+func TestLimitsAcrossLeaders(t *testing.T) {
 	r := ruleset.Compile(build.MakeRule("net").UID("u1").Created(now).Selector("pool", "a").
 		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).LimitPer("", "2").
 		Rate(1, 600).Obj(), nil, now)
@@ -331,7 +331,7 @@ func TestLimitsGoByTheServersClock(t *testing.T) {
 	}
 	next.Forget(next.nodes[2].Name, now)
 	next.server = next.server.Add(time.Minute)
-	next.FreePlaces(r.UID, now)
+	next.FreePlaces(r.UID)
 	if p := next.material().Places; p.Deleted != 1 || !p.LastDeletionTime.Time.Equal(now.Add(time.Minute)) {
 		t.Errorf("places %+v", p)
 	}

@@ -6,7 +6,6 @@ package gate_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,12 +46,6 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 11, tells: "still none", full: true, asks: true, want: "Exempt OverBudget", record: started},
 			{at: 12, tells: "restarted", restarted: true, asks: true, want: "Held Rearmed", taints: taint, record: started},
 			{at: 20, tells: "reported since the boot", node: reported(20), want: "Ready EvidenceHolds"}}},
-		"found by a clock that is far behind the API server's: no window": {rearming(), []scene{
-			{at: 1, tells: "seen", want: "Ready EvidenceHolds", node: func(n *build.NodeWrapper) {
-				n.Created(second(4000)).Annotation("nodegate.io/rule-uid-of-r",
-					`{"rule":"r","released":"`+second(4000).Format(time.RFC3339)+`","bootID":"b1"}`)
-			}},
-			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), asks: true, want: "Held Rearmed", taints: taint}}},
 		"found at the start: unreadySeconds": {rearming().UnreadySeconds(60), []scene{seen,
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
 			{at: 69, tells: "one second early", want: "Ready UnreadyWindow"},

@@ -39,7 +39,7 @@ type Request struct {
 	Rules *ruleset.Set
 	// Namespace is the operator's own namespace.
 	Namespace string
-	Now       ruleset.Moment
+	Now       time.Time
 }
 
 // Decision is the answer.
@@ -92,7 +92,7 @@ func guarded(r *Request) bool {
 	case r.User == ControllerManager && Announced(pod) == nil: // it is another controller, which must not be stopped
 		return false
 	}
-	if o, _ := nodeview.OverrideOf(pod, r.Now.Here); o.Action == nodeview.OverrideRelease {
+	if o, _ := nodeview.OverrideOf(pod, r.Now); o.Action == nodeview.OverrideRelease {
 		return false
 	}
 	return !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
@@ -117,8 +117,6 @@ func decide(rule *ruleset.Rule, r *Request) (Decision, bool) {
 	}
 	d := Decision{Rule: rule, Hold: hold(&in)}
 	switch {
-	case d.Hold.State == HoldActive && !in.Verdict.Ready && recordedPast(&in, d.Hold.Until):
-		return Decision{}, false
 	case d.Hold.State == HoldActive && in.Verdict.Ready:
 		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
 	case d.Hold.State == HoldActive:
@@ -139,7 +137,7 @@ func decide(rule *ruleset.Rule, r *Request) (Decision, bool) {
 }
 
 // HoldOn returns the state of a rule's guard on a node, evaluated from the node alone.
-func HoldOn(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) Hold {
+func HoldOn(rule *ruleset.Rule, node *corev1.Node, now time.Time) Hold {
 	in := inputOf(rule, node, now)
 	ended := !in.State.Record.GuardEnded.IsZero()
 	in.Evicted = func() bool { return !ended } // until the leader has recorded the end
@@ -150,18 +148,10 @@ func HoldOn(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) Hold {
 	return h
 }
 
-// inputOf returns what the node alone tells. If this process's clock is so far behind that it does not know the guard
-// in the record, or its end, the API server's clock decides. A guard that counted from each look would never end. As
-// soon as this process's clock knows the guard, it decides, and the guard ends as late as this clock is behind.
-func inputOf(rule *ruleset.Rule, node *corev1.Node, now ruleset.Moment) nodeview.Input {
-	in := nodeview.Input{Rule: rule, Node: node, State: nodeview.StateOf(rule, node, now.Here), Now: now.Here}
-	if now.Server.After(now.Here) {
-		state := nodeview.StateOf(rule, node, now.Server)
-		if a, b := &in.State.Record, &state.Record; a.GuardedSince != b.GuardedSince || a.GuardEnded != b.GuardEnded {
-			in.State, in.Now = state, now.Server
-		}
-	}
-	in.Override, _ = nodeview.OverrideOf(node, in.Now) // an invalid override is none
+// inputOf returns what the node alone tells.
+func inputOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) nodeview.Input {
+	in := nodeview.Input{Rule: rule, Node: node, State: nodeview.StateOf(rule, node, now), Now: now}
+	in.Override, _ = nodeview.OverrideOf(node, now) // an invalid override is none
 	return in
 }
 
@@ -182,13 +172,6 @@ func hold(in *nodeview.Input) Hold {
 		return recordedHold(*in)
 	}
 	return h
-}
-
-// recordedPast reports whether the leader has recorded that maxHoldSeconds have passed. A replica whose clock is behind
-// must not deny evictions after that: the node controller does not repeat them, and the leader evicts only once.
-func recordedPast(in *nodeview.Input, until time.Time) bool {
-	ended := in.State.Record.GuardEnded
-	return !ended.IsZero() && !ended.Time.Before(until)
 }
 
 // byNodeAlone reports whether the node alone tells whether it is ready. Only the leader gathers other

@@ -417,12 +417,12 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			f.asks(0, 2, 3)
 			f.Delete(0, f.nodes[0], start)
 			f.is(0, Node{})
-			f.FreePlaces(start, start.Add(59*time.Minute))
+			f.FreePlaces(start.Add(59 * time.Minute))
 			if got := f.asks(1); got != nil {
 				t.Errorf("%s: held %v before the hour is over", name, got)
 			}
 			f.settles(1, Fate{})
-			freed, _ := f.FreePlaces(start, start.Add(time.Hour))
+			freed, _ := f.FreePlaces(start.Add(time.Hour))
 			if got := f.asks(1); !slices.Equal(got, c.held) || f.Status().Deleted != c.deleted || freed != (got != nil) {
 				t.Errorf("%s: held %v, status %+v", name, got, f.Status())
 			}
@@ -431,7 +431,7 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 	t.Run("an hour, also if the rule is edited", func(t *testing.T) {
 		f := begin()
 		f.version(entries...)
-		f.FreePlaces(start, start.Add(59*time.Minute))
+		f.FreePlaces(start.Add(59 * time.Minute))
 		if got := f.Status(); got.Deleted != 1 || got.LastDeletionTime == nil {
 			t.Errorf("status %+v", got)
 		}
@@ -489,28 +489,28 @@ func TestAWriteWithoutAnAnswerKeepsItsPlace(t *testing.T) {
 
 			begin()
 			f.now = f.now.Add(time.Minute - time.Second)
-			if freed, again := f.FreePlaces(f.now, f.now); freed || again != time.Second {
+			if freed, again := f.FreePlaces(f.now); freed || again != time.Second {
 				t.Errorf("use %d, %s: freed %t, again %s", use, later, freed, again)
 			}
 			asks("another try", 0, true)
 			f.now = f.now.Add(time.Second)
-			if freed, _ := f.FreePlaces(f.now, f.now); freed {
+			if freed, _ := f.FreePlaces(f.now); freed {
 				t.Errorf("use %d, %s: freed during another try", use, later)
 			}
 			f.settles(0, Fate{Unknown: true})
 			f.now = f.now.Add(time.Minute)
-			if freed, _ := f.FreePlaces(f.now, f.now); !freed {
+			if freed, _ := f.FreePlaces(f.now); !freed {
 				t.Errorf("use %d, %s: never freed", use, later)
 			}
 			asks("the cache cannot be that old", 1, true)
 
 			begin()
 			f.now = f.now.Add(-time.Hour)
-			if freed, again := f.FreePlaces(f.now, f.now); freed || again != time.Minute {
+			if freed, again := f.FreePlaces(f.now); freed || again != time.Minute {
 				t.Errorf("use %d, %s: the clock was set back: freed %t, again %s", use, later, freed, again)
 			}
 			f.now = f.now.Add(time.Minute)
-			if freed, _ := f.FreePlaces(f.now, f.now); !freed {
+			if freed, _ := f.FreePlaces(f.now); !freed {
 				t.Errorf("use %d, %s: the clock was set back: never freed", use, later)
 			}
 

@@ -107,8 +107,8 @@ func (l *Limit) free(in func(*domain) bool) (freed bool) {
 // FreePlaces frees the places of deleted nodes if their time is over and they keep no node waiting, and those of uses
 // that no longer may be there, by the time of Settle. It returns whether it did, and when to call it again, or 0 if
 // nothing changes by the passage of time.
-func (l *Limit) FreePlaces(now, server time.Time) (freed bool, again time.Duration) {
-	freed, again = l.freeDeleted(server)
+func (l *Limit) FreePlaces(now time.Time) (freed bool, again time.Duration) {
+	freed, again = l.freeDeleted(now)
 	for u := range kinds {
 		for n, g := range l.lines[u].granted {
 			if g.unknown.After(now) { // the clock was set back meanwhile

@@ -140,7 +140,7 @@ func TestAClaimAfterItsTimeKeepsItsPlace(t *testing.T) {
 		}
 	}
 	f.now = f.now.Add(time.Minute)
-	f.FreePlaces(f.now, f.now)
+	f.FreePlaces(f.now)
 	if o = f.Order(nil, f.now); o.Claims != 1 {
 		t.Errorf("ordered %+v for the next claim", o)
 	}

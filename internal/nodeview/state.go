@@ -89,8 +89,8 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 // no longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
 // A claim of this second or later tells nothing: perhaps the clock has been set back since.
 func (s *State) lapsed(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
-	at := s.Record.Since.Time // by either clock
-	before := at.Before(rule.BegunAt) || at.Before(rule.InForceSince) || at.Add(time.Second).After(now)
+	at := s.Record.Since.Time
+	before := at.Before(rule.InForceSince) || at.Add(time.Second).After(now)
 	return before && !rule.Inert() && rule.Existing(node) && s.Gone(node)
 }
 

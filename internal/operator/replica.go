@@ -6,7 +6,6 @@ package operator
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -45,9 +44,8 @@ type Environment struct {
 	Informers sources.Informers
 	// Recorder records events.
 	Recorder events.EventRecorder
-	// Clock tells the time. ServerTime tells it by the API server's clock.
-	Clock      clock.PassiveClock
-	ServerTime func() time.Time
+	// Clock tells the time by the API server's clock, which all replicas share.
+	Clock clock.PassiveClock
 	// After runs a function later, never before After has returned.
 	After watch.After
 	// Admission returns the engine that taints nodes at admission.
@@ -103,7 +101,7 @@ func (h *hub) Enqueue(nodes []string) { h.nodes.Add(nodes...) }
 // New wires a replica. It acts on nothing until its controllers run.
 func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 	rules := watch.NewRules(env.Clock)
-	rules.KeyPrefixes, rules.ServerTime = o.RuleKeyPrefixes, env.ServerTime
+	rules.KeyPrefixes = o.RuleKeyPrefixes
 	if err := rules.SetupWithCache(ctx, env.Cache); err != nil {
 		return nil, err
 	}
@@ -144,7 +142,7 @@ func (r *Replica) serving(o *Options) *ruleadmission.Serving {
 func (r *Replica) addControllers(o *Options) {
 	env, h := r.env, &hub{}
 	r.StatusQueue, r.nodesQueue = &h.rules, &h.nodes
-	r.Fleet = fleet.New(h, env.ServerTime)
+	r.Fleet = fleet.New(h, env.Clock.Now)
 	r.Monitor = &webhook.Monitor{Live: env.Live, Rules: r.Rules.Set, Changed: h.RuleChanged, Clock: env.Clock}
 	if o.Webhooks != nil {
 		r.Monitor.Configuration, r.Monitor.Users = o.Webhooks.Name, o.Webhooks.GuardUsers
@@ -182,7 +180,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	env := r.env
 	r.Evictions = &eviction.Reconciler{
 		Nodes: env.Cache, Live: env.Live, Rules: r.NodeRules.InForce, Namespace: o.Namespace,
-		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock, ServerTime: env.ServerTime,
+		Bypassed: r.Monitor.Bypassed, Recorder: env.Recorder, Clock: env.Clock,
 		Finished: func(node string) { r.nodesQueue.Add(node) },
 	}
 	r.Nodes.Evicted = r.Evictions.Evicted
@@ -190,7 +188,7 @@ func (r *Replica) addEvictionGuard(o *Options, synced func() bool) {
 	r.Denials = webhook.NewReporter(env.Live, env.Recorder, env.Clock)
 	r.Webhooks = append(r.Webhooks, &webhook.Handler{
 		Nodes: env.Cache, Rules: r.Rules.Reported, Synced: synced, Users: o.Webhooks.GuardUsers, Namespace: o.Namespace,
-		Reporter: r.Denials, Now: r.Rules.Now,
+		Reporter: r.Denials, Clock: env.Clock,
 	})
 }
 
@@ -199,7 +197,7 @@ func (r *Replica) addEndpoints(o *Options) {
 	env := r.env
 	r.Endpoints = &endpoints.Keeper{Nodes: env.Cache, Live: env.Live, Lease: o.Lease, Rules: r.NodeRules.InForce,
 		Policy: o.Webhooks.EndpointPolicy, Recorder: env.Recorder, Changed: r.StatusQueue.Add, Clock: env.Clock,
-		ServerTime: env.ServerTime, Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
+		Look: func() { r.EndpointsQueue.Add(endpoints.Pass) }, Mark: r.EndpointPodsQueue.Add}
 	setRules := r.NodeRules.SetRules
 	r.NodeRules.SetRules = func(ctx context.Context, set *ruleset.Set) ([]string, error) {
 		defer r.Endpoints.Look()

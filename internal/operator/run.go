@@ -58,8 +58,8 @@ type Options struct {
 	Namespace string
 	// Lease is what the leader holds. nil means that there is no election.
 	Lease *leader.Lease
-	// ServerTime tells the time by the API server's clock.
-	ServerTime func() time.Time
+	// Clock tells the time by the API server's clock.
+	Clock clock.PassiveClock
 	// NodeStateMetrics turns on the metrics of --enable-node-state-metrics.
 	NodeStateMetrics bool
 	// StartupObjective is the time within which a node should be released for the first time. 0 means no objective.
@@ -135,8 +135,8 @@ func Run(ctx context.Context, mgr manager.Manager, o *Options) error {
 	}
 	env := &Environment{
 		Cache: mgr.GetCache(), Client: mgr.GetClient(), Live: live,
-		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: clock.RealClock{},
-		ServerTime: o.ServerTime, After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
+		Informers: sources.ClientInformers{Clients: clients}, Recorder: recorder, Clock: o.Clock,
+		After: func(d time.Duration, f func()) { time.AfterFunc(d, f) }, Admission: engine.Acting,
 		AdmissionRules: &admissionrules.Writer{Client: live, Lease: o.Lease},
 	}
 	r, err := New(ctx, env, o)
@@ -244,8 +244,7 @@ func (r *Replica) addToManager(_ context.Context, mgr manager.Manager, o *Option
 			return err
 		}
 	}
-	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet, NodeStates: o.NodeStateMetrics,
-		Clock: clock.RealClock{}})
+	metrics.Registry.MustRegister(rule.Collector{Fleet: r.Fleet, NodeStates: o.NodeStateMetrics, Clock: o.Clock})
 	if err := mgr.Add(r.Escapes); err != nil {
 		return fmt.Errorf("adding the counter of escaped pods: %w", err)
 	}

@@ -112,7 +112,7 @@ func (s *Set) WithForeign(f Foreign) *Set {
 // Yield returns the set after a change of the taints that another controller manages. A rule whose taint that
 // controller no longer manages is put in force now: meanwhile, that controller may have released nodes. So a claim
 // whose taint is gone ends, as after a suspension, and limits apply before the rule adds the taint again.
-func (s *Set) Yield(f Foreign, now Moment) *Set {
+func (s *Set) Yield(f Foreign, now time.Time) *Set {
 	rules, changed := slices.Clone(s.rules), false
 	for i, r := range rules {
 		if yields := f.Problem(r) != nil; yields != r.yielded {
@@ -125,7 +125,7 @@ func (s *Set) Yield(f Foreign, now Moment) *Set {
 	return NewSet(rules...)
 }
 
-func (r *Rule) yield(yields bool, now Moment) *Rule {
+func (r *Rule) yield(yields bool, now time.Time) *Rule {
 	out := *r
 	out.yielded = yields
 	if !yields && r.Mode == Enforced {
@@ -134,7 +134,7 @@ func (r *Rule) yield(yields bool, now Moment) *Rule {
 			out.InForceSince = r.InForceSince.Add(time.Second)
 		}
 		if !r.GuardSince.IsZero() {
-			out.GuardSince = out.BegunAt
+			out.GuardSince = out.InForceSince
 		}
 	}
 	return &out

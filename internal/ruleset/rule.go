@@ -69,8 +69,6 @@ type Rule struct {
 	// InForceSince is when the rule was last put in force with its selector, or when the dry-run was first seen, by the
 	// API server's clock. It is zero in the other modes. Nodes that were created before are existing nodes.
 	InForceSince time.Time
-	// BegunAt is the same by this process's clock, which may differ: observations and claims have their times by it.
-	BegunAt time.Time
 	// JustInForce is true until a status says that the rule is in force. Until then the rule was not evaluated on all of
 	// its nodes, and missing evidence may have been missing before.
 	JustInForce bool
@@ -113,17 +111,9 @@ type Rule struct {
 	}
 }
 
-// Moment is a time by the clocks of this process and of the API server.
-type Moment struct{ Here, Server time.Time }
-
-// Compile does the same as CompileAt, where both clocks are right.
+// Compile compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was first
+// seen, by the API server's clock.
 func Compile(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) *Rule {
-	return CompileAt(obj, prev, Moment{now, now})
-}
-
-// CompileAt compiles a rule. prev is the former version of the compiled rule, or nil. now is when this version was
-// first seen.
-func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	r := &Rule{
 		UID:        obj.UID,
 		Name:       obj.Name,
@@ -149,8 +139,8 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	r.compileSpec(&obj.Spec, prev)
 	r.Mode = modeOf(obj, r.Problems)
 	r.Inherited = inherited(obj)
-	if now.Server.Before(r.CreatedAt) { // the API server's clock is not known yet
-		now.Server = r.CreatedAt
+	if now.Before(r.CreatedAt) { // the API server's clock is not known yet
+		now = r.CreatedAt
 	}
 	if prev != nil {
 		r.outOfForce = prev.outOfForce
@@ -165,7 +155,7 @@ func CompileAt(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) *Rule {
 	if r.Spec.DryRun || r.Spec.Suspend { // also while it is invalid
 		r.outOfForce = r.Generation
 	}
-	r.GuardSince = r.guardSince(prev, now.Here)
+	r.GuardSince = r.guardSince(prev, now)
 	return r
 }
 
@@ -175,10 +165,10 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 		return time.Time{}
 	case prev != nil && prev.Spec.EvictionGuard == nil && prev.Mode == r.Mode:
 		return now.Truncate(time.Second)
-	case prev != nil && prev.GuardSince.After(r.BegunAt):
+	case prev != nil && prev.GuardSince.After(r.InForceSince):
 		return prev.GuardSince
 	}
-	return r.BegunAt
+	return r.InForceSince
 }
 
 // Inert reports whether the operator changes nothing for the rule on its own.
@@ -249,21 +239,19 @@ func modeOf(obj *v1alpha1.NodeReadinessRule, problems []Problem) Mode {
 // managed the taint. A new rule is in force since its creation, unless it was edited since. Any other rule is put in
 // force now.
 //
-// The time is by the API server's clock, as the creation of nodes is. By a leader's clock that is ahead, new nodes
-// would be existing nodes, until another leader comes. By one that is behind, existing nodes would be new.
-func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
-	s, latest := &obj.Status, now.Server.Add(evidence.MaxClockSkew)
+// The time is by the API server's clock, as the creation of nodes is. By a clock that is ahead, new nodes would be
+// existing nodes, until another leader comes. By one that is behind, existing nodes would be new.
+func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) {
+	s, latest := &obj.Status, now.Add(evidence.MaxClockSkew)
 	told := s.InForce != nil && s.InForce.SelectorHash == r.SelectorHash && !s.InForce.StartTime.After(latest) &&
 		s.InForce.StartTime.After(r.yieldedSince) && described(obj) > r.outOfForce
 	was := prev != nil && prev.Mode == Enforced && prev.SelectorHash == r.SelectorHash
 	r.begin(now)
 	switch {
 	case was && !prev.InForceSince.After(latest):
-		r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
+		r.InForceSince = prev.InForceSince
 	case prev == nil && !told && asCreated(obj):
-		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
-	case told && s.InForce.StartTime.Time.Before(r.BegunAt):
-		r.BegunAt = s.InForce.StartTime.Time
+		r.InForceSince = r.CreatedAt
 	}
 	if told {
 		r.InForceSince, r.JustInForce = s.InForce.StartTime.Time, false
@@ -272,21 +260,18 @@ func (r *Rule) putInForce(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Momen
 
 // rehearse does the same for a rule in dry-run, as if it were put in force when the dry-run was first seen. After a
 // restart, and in other processes, the status tells. A new rule is in dry-run since its creation.
-func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now Moment) {
+func (r *Rule) rehearse(obj *v1alpha1.NodeReadinessRule, prev *Rule, now time.Time) {
 	r.begin(now)
 	results := obj.Status.DryRunResults
 	switch {
 	case prev != nil:
 		if prev.Mode == DryRun {
-			r.InForceSince, r.BegunAt = prev.InForceSince, prev.BegunAt
+			r.InForceSince = prev.InForceSince
 		}
-	case results != nil && results.StartTime != nil && !results.StartTime.After(now.Server.Add(evidence.MaxClockSkew)):
+	case results != nil && results.StartTime != nil && !results.StartTime.After(now.Add(evidence.MaxClockSkew)):
 		r.InForceSince, r.JustInForce = results.StartTime.Time, false
-		if r.InForceSince.Before(r.BegunAt) {
-			r.BegunAt = r.InForceSince
-		}
 	case asCreated(obj):
-		r.InForceSince, r.BegunAt = r.CreatedAt, r.CreatedAt
+		r.InForceSince = r.CreatedAt
 	}
 }
 
@@ -303,8 +288,8 @@ func asCreated(obj *v1alpha1.NodeReadinessRule) bool {
 }
 
 // begin puts a rule in force now.
-func (r *Rule) begin(now Moment) {
-	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
+func (r *Rule) begin(now time.Time) {
+	r.InForceSince, r.JustInForce = now.Truncate(time.Second), true
 }
 
 func hashSelector(s *v1alpha1.NodeSelector) string {
@@ -391,5 +376,5 @@ func (r *Rule) Equivalent(o *Rule) bool {
 	// One generation can have two specs: a CRD that lacks fields prunes them from what is read.
 	return r.UID == o.UID && r.Generation == o.Generation && equality.Semantic.DeepEqual(r.Spec, o.Spec) &&
 		r.Mode == o.Mode && r.RemoveMarkers == o.RemoveMarkers && r.former.record == o.former.record &&
-		r.InForceSince.Equal(o.InForceSince) && r.BegunAt.Equal(o.BegunAt) && maps.Equal(r.Inherited, o.Inherited)
+		r.InForceSince.Equal(o.InForceSince) && maps.Equal(r.Inherited, o.Inherited)
 }

@@ -15,7 +15,8 @@ import (
 const late = 2 * time.Second
 
 // Clock reads the time from the header Date of the API server's answers. In between it goes on by this machine's clock,
-// without its steps. It may be some time behind the API server, and hardly ahead. It is safe for concurrent use.
+// without its steps. It may be some time behind the API server, and hardly ahead. It is a clock.PassiveClock, and safe
+// for concurrent use.
 type Clock struct {
 	// Own is this machine's clock.
 	Own clock.PassiveClock
@@ -30,6 +31,9 @@ func (c *Clock) Now() time.Time {
 	defer c.mu.Unlock()
 	return c.at(c.Own.Now())
 }
+
+// Since returns the time since another one.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (c *Clock) at(own time.Time) time.Time {
 	if c.date.IsZero() {

@@ -32,8 +32,6 @@ type Rules struct {
 	KeyPrefixes []string
 
 	clock clock.PassiveClock
-	// ServerTime tells the time by the API server's clock. By default, that is this process's clock.
-	ServerTime func() time.Time
 
 	synced func() bool
 
@@ -70,7 +68,7 @@ type served struct {
 
 // NewRules returns an empty snapshot.
 func NewRules(c clock.PassiveClock) *Rules {
-	r := &Rules{clock: c, ServerTime: c.Now, compiled: ruleset.NewSet(), reported: map[types.UID]bool{},
+	r := &Rules{clock: c, compiled: ruleset.NewSet(), reported: map[types.UID]bool{},
 		inForce: map[types.UID]bool{}, synced: func() bool { return false }}
 	r.served.Store(&served{set: ruleset.NewSet(), reported: ruleset.NewSet()})
 	return r
@@ -164,7 +162,7 @@ func (r *Rules) reread(rules []v1alpha1.NodeReadinessRule, frozen *ruleset.Probl
 		if before == nil || rules[i].Generation < before.Generation {
 			continue // the informer has a newer version than the list
 		}
-		if after := ruleset.CompileAt(&rules[i], before, r.Now()); !before.Equivalent(after) {
+		if after := ruleset.Compile(&rules[i], before, r.clock.Now()); !before.Equivalent(after) {
 			compiled = compiled.With(after)
 		}
 	}
@@ -237,11 +235,6 @@ func (r *Rules) handsOver(before *ruleset.Rule, tainted, changed bool) {
 	}
 }
 
-// Now returns the time.
-func (r *Rules) Now() ruleset.Moment {
-	return ruleset.Moment{Here: r.clock.Now(), Server: r.ServerTime()}
-}
-
 // known returns the rule with a UID, or nil.
 func (r *Rules) known(uid types.UID) *ruleset.Rule {
 	r.writing.Lock()
@@ -256,7 +249,7 @@ func (r *Rules) put(rule *v1alpha1.NodeReadinessRule) {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	before := r.compiled.Rule(rule.UID)
-	after := ruleset.CompileAt(rule, before, r.Now())
+	after := ruleset.Compile(rule, before, r.clock.Now())
 	refused := ruleset.ReportedNotInForce(rule)
 	same := r.reported[rule.UID] == refused
 	r.reported[rule.UID] = refused
@@ -290,7 +283,7 @@ func (r *Rules) serve(compiled *ruleset.Set, frozen, other *ruleset.Problem) {
 	if r.foreign = foreignTo(compiled, r.theirs); r.assumed {
 		r.foreign = compiled.AssumedForeign(func(rule *ruleset.Rule) bool { return r.inForce[rule.UID] })
 	}
-	compiled = compiled.Yield(r.foreign, r.Now())
+	compiled = compiled.Yield(r.foreign, r.clock.Now())
 	set := compiled.Resolve(ruleset.Known{KeyPrefixes: r.KeyPrefixes, Foreign: r.foreign}, before)
 	if problem := cmp.Or(other, frozen); problem != nil {
 		rules := make([]*ruleset.Rule, 0, len(set.All()))

@@ -170,7 +170,7 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 	for _, obj := range w.Objects {
 		compiled = compiled.With(ruleset.Compile(obj.Obj(), w.compiled[obj.NodeReadinessRule.UID], now))
 	}
-	for _, r := range compiled.Yield(w.Foreign, ruleset.Moment{Here: now, Server: now}).All() {
+	for _, r := range compiled.Yield(w.Foreign, now).All() {
 		w.compiled[r.UID] = r
 		if w.Frozen != "" {
 			r = r.Freeze(ruleset.Problem{Reason: w.Frozen, Message: "x"})

@@ -72,7 +72,7 @@ func TestAWriteThatFailsLateKeepsItsPlaceFromThenOn(t *testing.T) {
 		} else {
 			l.step(time.Minute)
 		}
-		l.Fleet.FreePlaces(l.rule.UID, l.clock.Now())
+		l.Fleet.FreePlaces(l.rule.UID)
 		if why := l.Fleet.Reserve(l.rule.UID, "b", limit.Request{Since: l.clock.Now()}); (why != "") != kept {
 			t.Errorf("after %d minutes: %q", i, why)
 		}

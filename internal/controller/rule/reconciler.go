@@ -196,7 +196,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	if undecided {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil // or earlier, when the object is written
 	}
-	freed := r.Fleet.FreePlaces(rule.UID, now)
+	freed := r.Fleet.FreePlaces(rule.UID)
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued

@@ -62,10 +62,9 @@ type Keeper struct {
 	// Look enqueues a pass. Mark enqueues nodes whose pods are to be marked, for Pods.
 	Look func()
 	Mark func(nodes ...string)
-	// Clock tells the time for what waits. ServerTime tells it by the API server's clock: what the admission policy and
-	// the node controller compare with the operator's times, and the ages of leases, are by that.
-	Clock      clock.PassiveClock
-	ServerTime func() time.Time
+	// Clock tells the time by the API server's clock: what the admission policy and the node controller compare with the
+	// operator's times, and the ages of leases, are by that.
+	Clock clock.PassiveClock
 
 	// These are used by passes only: the last pass, the last look, whether a rule needed the policy then, and whether
 	// there is no policy.
@@ -135,7 +134,7 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	}
 	wait := inspect
 	if !next.IsZero() {
-		wait = min(wait, max(next.Sub(k.ServerTime()), least))
+		wait = min(wait, max(next.Sub(k.Clock.Now()), least))
 	}
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
@@ -273,7 +272,7 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 		}
 	}
 	// The time is from before the list of leases: if the list takes long, they look too young, and lost nodes wait.
-	now := k.ServerTime()
+	now := k.Clock.Now()
 	leases := k.leases(ctx, now)
 	var all []endpointsv1alpha1.EndpointRule
 	room, left := guard.RoomIn(stored.Rules), map[types.UID]int{}

@@ -52,7 +52,7 @@ func newScene(t *testing.T, server *cluster.Cluster) *scene {
 	s.rules(build.MakeRule("link").UID("u-link").Created(time.Now()).Selector("link", "true").Condition("Ready").
 		EvictionGuard(600).Endpoints(50, 60))
 	s.Keeper = &Keeper{Nodes: server.Client, Rules: func() *ruleset.Set { return s.set }, Policy: "nodegate-endpoints",
-		Recorder: s.recorder, Clock: s.clock, ServerTime: s.clock.Now, Look: func() {},
+		Recorder: s.recorder, Clock: s.clock, Look: func() {},
 		Mark:    func(nodes ...string) { s.marking = nodes },
 		Changed: func(rules ...string) { s.changed = append(s.changed, rules...) },
 		Live: interceptor.NewClient(server.Client, interceptor.Funcs{
@@ -241,22 +241,12 @@ func TestKeeper(t *testing.T) {
 	explains("listing the leases of nodes")
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
 
-	// The operator's clock is an hour ahead. By the API server's clock, the node has just renewed its lease.
 	object := &endpointsv1alpha1.KeptEndpoints{}
 	read := func() {
 		t.Helper()
 		cluster.Must(t, server.Client.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object))
 	}
-	ours := time.Now()
-	s.refused, s.ServerTime = func(string) error { return nil }, func() time.Time { return ours }
-	if result, err := s.pass(1); err != nil || result.RequeueAfter != 2*least {
-		t.Errorf("the node waits for its lease by the operator's clock: %+v, %v", result, err)
-	}
-	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
-	if read(); object.Rules[0].ArmedUntil.After(ours.Add(time.Minute)) {
-		t.Errorf("by the operator's clock: armed until %s", object.Rules[0].ArmedUntil)
-	}
-	s.ServerTime = s.clock.Now
+	s.refused = func(string) error { return nil }
 
 	// The API server needs 25 s for the list. The other nodes renew their leases meanwhile.
 	soon := int32((s.clock.Since(time.Now()) + 10*time.Second) / time.Second * 4 / 3)

@@ -221,7 +221,7 @@ func (k *Keeper) markPodsOf(ctx context.Context, name client.ObjectKey, rule str
 func (k *Keeper) mark(ctx context.Context, pod *corev1.Pod) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": pod.UID, "resourceVersion": pod.ResourceVersion},
-		"status":   map[string]any{"conditions": []corev1.PodCondition{NotReady(k.ServerTime())}},
+		"status":   map[string]any{"conditions": []corev1.PodCondition{NotReady(k.Clock.Now())}},
 	})
 	if err != nil {
 		return err

@@ -63,10 +63,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Finished is called with the name of a node when the result of Evicted may have changed. It may be nil.
 	Finished func(node string)
-	// Clock tells the time. ServerTime tells it by the API server's clock, also for conditions of pods: the disruption
-	// controller sets a DisruptionTarget that is older than two minutes back to False, and Jobs then count a failure.
-	Clock      clock.PassiveClock
-	ServerTime func() time.Time
+	// Clock tells the time by the API server's clock, also for conditions of pods: the disruption controller sets a
+	// DisruptionTarget that is older than two minutes back to False, and Jobs then count a failure.
+	Clock clock.PassiveClock
 
 	refused  refusals
 	finished finished
@@ -108,14 +107,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.evict(ctx, node, ended, looked)
 }
 
-func (r *Reconciler) now() ruleset.Moment {
-	return ruleset.Moment{Here: r.Clock.Now(), Server: r.ServerTime()}
-}
-
 // guards reports whether a rule's guard is active on the node, and returns the rules whose guard has ended there. A
 // frozen or suspended rule evicts nothing; frozen reports whether the guard of such a rule has ended.
 func (r *Reconciler) guards(node *corev1.Node) (active bool, ended []*ruleset.Rule, frozen bool) {
-	now := r.now()
+	now := r.Clock.Now()
 	for _, rule := range r.Rules().All() {
 		switch guard.HoldOn(rule, node, now).State {
 		case guard.HoldActive:
@@ -197,7 +192,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 // lastOf returns the rule whose guard ended last, and the end. Evictions were denied until then.
 func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *ruleset.Rule, end time.Time) {
 	for _, rule := range ended {
-		if until := guard.HoldOn(rule, node, r.now()).Until; last == nil || until.After(end) {
+		if until := guard.HoldOn(rule, node, r.Clock.Now()).Until; last == nil || until.After(end) {
 			last, end = rule, until
 		}
 	}
@@ -211,7 +206,7 @@ func (r *Reconciler) recovered(ctx context.Context, node *corev1.Node, rule *rul
 	if err := r.Nodes.Get(ctx, client.ObjectKeyFromObject(node), now); err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	hold := guard.HoldOn(rule, now, r.now()).State
+	hold := guard.HoldOn(rule, now, r.Clock.Now()).State
 	return now.UID != node.UID || hold != guard.HoldEnded && hold != guard.HoldEnding
 }
 
@@ -269,11 +264,11 @@ func (r *Reconciler) announceDisruption(ctx context.Context, node *corev1.Node, 
 			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruptionReason,
 			Message: fmt.Sprintf("The eviction guard of rule %s has ended, and the node has a NoExecute taint",
 				rule.Name),
-			LastTransitionTime: metav1.NewTime(r.ServerTime()),
+			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 		})
 	}
 	if guard.KeptReady(node, pod) {
-		conditions = append(conditions, endpoints.NotReady(r.ServerTime()))
+		conditions = append(conditions, endpoints.NotReady(r.Clock.Now()))
 	}
 	if len(conditions) == 0 {
 		return nil // the node controller has announced it, and its deletion was denied
@@ -301,7 +296,8 @@ func (r *Reconciler) watch(ctx context.Context, node *corev1.Node) (reconcile.Re
 		}
 		pod.DeletionTimestamp = nil // as the webhook would have seen it
 		d := guard.Decide(&guard.Request{
-			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace, Now: r.now(),
+			User: guard.NodeController, Pod: pod, Node: node, Rules: r.Rules(), Namespace: r.Namespace,
+			Now: r.Clock.Now(),
 		})
 		if d.Rule != nil && d.Hold.State == guard.HoldActive && guard.Announced(pod).LastTransitionTime.After(d.Hold.Since) {
 			r.Bypassed(d.Rule, pod)

@@ -91,9 +91,6 @@ func (w *world) recorded(ended int) *corev1.Node {
 
 var nodes atomic.Int32
 
-// ahead is by how much the operator's clock is ahead of the API server's.
-const ahead = 400 * time.Second
-
 func newWorld(ctx context.Context) *world {
 	w := &world{ctx: ctx, node: fmt.Sprintf("n-%d", nodes.Add(1))}
 	node := build.MakeNode(w.node).Label("kosmos.io/node", "true").Obj()
@@ -152,7 +149,7 @@ func newWorld(ctx context.Context) *world {
 	w.refusal = apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("a policy refuses it"))
 	w.Reconciler = &Reconciler{
 		Nodes: cached, Live: watched, Rules: func() *ruleset.Set { return w.set }, Recorder: events.NewFakeRecorder(100),
-		Clock: w.clock, ServerTime: func() time.Time { return w.clock.Now().Add(-ahead) },
+		Clock:    w.clock,
 		Bypassed: func(rule *ruleset.Rule, pod *corev1.Pod) { w.bypassed = append(w.bypassed, rule.Name+" "+pod.Name) },
 	}
 	taint := corev1.Taint{Key: corev1.TaintNodeUnreachable, Effect: corev1.TaintEffectNoExecute,
@@ -231,7 +228,7 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(now.Status.Conditions).To(ContainElement(And(HaveField("Type", corev1.DisruptionTarget),
 			HaveField("Status", corev1.ConditionTrue),
 			HaveField("Reason", disruptionReason),
-			HaveField("LastTransitionTime.Time", BeTemporally("==", w.start.Add(61*time.Second-ahead))))))
+			HaveField("LastTransitionTime.Time", BeTemporally("==", w.start.Add(61*time.Second))))))
 		w.at(62)
 		Expect(w.deletes).To(Equal([]string{"due"}), "a pod that is terminating is left alone")
 		w.at(120)
@@ -255,7 +252,7 @@ var _ = Describe("Finishing evictions", func() {
 		}
 		marked := ContainElements(HaveField("Type", corev1.DisruptionTarget),
 			And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse),
-				HaveField("LastTransitionTime.Time", BeTemporally("==", w.start.Add(61*time.Second-ahead)))))
+				HaveField("LastTransitionTime.Time", BeTemporally("==", w.start.Add(61*time.Second)))))
 		w.deleting = func() { Expect(get(w, announced).Status.Conditions).To(marked) }
 		w.at(61)
 		Expect(w.deletes).To(Equal([]string{"announced", "due"}))
@@ -404,7 +401,7 @@ var _ = Describe("Finishing evictions", func() {
 		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
 	})
 
-	DescribeTable("evicts a pod that the node controller has tried to evict, also by a clock that is behind",
+	DescribeTable("evicts a pod that the node controller has tried to evict",
 		func(ctx context.Context, after time.Duration, want []string) {
 			w := newWorld(ctx)
 			w.rules(w.link().Deleted(w.start))

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -39,8 +40,8 @@ type Handler struct {
 	Namespace string
 	// Reporter reports denials.
 	Reporter *Reporter
-	// Now tells the time.
-	Now func() ruleset.Moment
+	// Clock tells the time by the API server's clock.
+	Clock clock.PassiveClock
 }
 
 // Path implements admission.Handler.
@@ -68,7 +69,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed("") // the node is gone, or too new to be known
 	}
 	d := guard.Decide(&guard.Request{
-		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Now(),
+		User: req.UserInfo.Username, Pod: pod, Node: node, Rules: rules, Namespace: h.Namespace, Now: h.Clock.Now(),
 	})
 	return h.answer(&req, pod, node, &d)
 }

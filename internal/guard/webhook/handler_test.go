@@ -101,7 +101,7 @@ func newWorld(change ...func(*build.RuleWrapper)) *world {
 		Nodes: nodes{"n1": lost}, Rules: func() *ruleset.Set { return set }, Synced: func() bool { return w.synced },
 		Users:     guard.DefaultUsers(),
 		Namespace: "nodegate-system", Reporter: NewReporter(pods(20), w.recorder, w.clock),
-		Now: func() ruleset.Moment { return ruleset.Moment{Here: w.clock.Now(), Server: w.clock.Now()} },
+		Clock: w.clock,
 	}
 	return w
 }

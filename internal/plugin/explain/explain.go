@@ -231,7 +231,7 @@ func (d *Decided) does(rule *ruleset.Rule, operations ...taints.Operation) bool 
 // since a rule was put in force just now.
 func observed(rule *ruleset.Rule) readiness.Observed {
 	if rule.JustInForce {
-		return readiness.Observed{Since: rule.BegunAt, Assumed: true}
+		return readiness.Observed{Since: rule.InForceSince, Assumed: true}
 	}
 	return readiness.Observed{}
 }

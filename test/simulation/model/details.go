@@ -65,7 +65,7 @@ func (m *Model) result(n *node, r *rule, of *evaluation, v *View) {
 		got, q := &of.ConditionResults[i], &r.Spec.Conditions[i]
 		c := n.condition(q.Type)
 		want, sure := c.status(time.Duration(q.MaxAgeSeconds)*time.Second, v.Now)
-		if sure = sure && (q.MaxAgeSeconds == 0 || !m.arrives(n) && !m.unnoticed(v)); c.Type == "" {
+		if sure = sure && (q.MaxAgeSeconds == 0 || !m.skewed(n)); c.Type == "" {
 			if want, sure = "Unknown", true; q.DefaultStatus != "" {
 				want = q.DefaultStatus
 			}
@@ -87,7 +87,7 @@ func (m *Model) result(n *node, r *rule, of *evaluation, v *View) {
 // service is not claimed for it before unreadySeconds have passed.
 func (m *Model) rereads(shown *node, r *rule, v *View) {
 	h, seconds := m.rules[r.Metadata.UID], r.Spec.Stabilization.UnreadySeconds
-	if since := h.reread.at; seconds == 0 || h.reread.in == 0 || r.Metadata.Generation < h.reread.in || v.set(since) ||
+	if since := h.reread.at; seconds == 0 || h.reread.in == 0 || r.Metadata.Generation < h.reread.in ||
 		v.edited(r, 0) || since.Sub(h.inForce[r.Metadata.Generation]) < slack || m.rebooted(shown, r) == yes ||
 		!m.undatable(shown, r, v) {
 		return
@@ -139,7 +139,7 @@ const servedEvery = time.Minute
 // rule's taint.
 func (m *Model) served(r *rule, v *View) {
 	t, kept := r.Spec.Taint, ""
-	if !m.Webhooks || v.frozen(r) != "" || m.now().Sub(m.setsAt) < servedEvery+5*time.Second || v.Unread || m.wrong() {
+	if !m.Webhooks || v.frozen(r) != "" || m.now().Sub(m.setsAt) < servedEvery+5*time.Second || v.Unread {
 		return
 	}
 	for i := range r.Spec.Requirements {

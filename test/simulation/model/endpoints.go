@@ -103,10 +103,9 @@ func (s *spec) outage(silent, all int) bool {
 	return silent*100 > percent*all || silent*100 == percent*all && (silent > 1 || all == 1)
 }
 
-// restEndpoints judges the pods of all lost nodes. The operator waits by a clock that does not notice when it is set;
-// here it has no such clock.
+// restEndpoints judges the pods of all lost nodes.
 func (m *Model) restEndpoints(v *View) {
-	if m.kept.longest == 0 || !v.Jumped.IsZero() || m.now().Before(m.kept.slowed.Add(patience)) {
+	if m.kept.longest == 0 || m.now().Before(m.kept.slowed.Add(patience)) {
 		return
 	}
 	for n := range v.nodes() {
@@ -124,7 +123,7 @@ func (m *Model) restEndpoints(v *View) {
 // Decided notes which nodes are in an outage, at a moment at which the leader has done all that it has to do.
 func (m *Model) Decided(v *View) {
 	for n := range v.nodes() {
-		if lost := n.lostAt(); m.kept.longest > 0 && !lost.IsZero() && v.Jumped.IsZero() {
+		if lost := n.lostAt(); m.kept.longest > 0 && !lost.IsZero() {
 			m.decided(n, lost, v)
 		}
 	}

@@ -108,7 +108,7 @@ func (m *Model) restFull(n *node, v *View) {
 func (m *Model) plain(n *node, r *rule, v *View) bool {
 	s, h := &r.Spec, m.node(n.Metadata.UID)
 	if s.Timeout.Seconds > 600 || // it may not have ended when everything is at rest
-		s.Timeout.Seconds > 0 && (m.wrong() || v.Process != 0 || s.Timeout.Action != "Release" || !h.tampered || h.filled) {
+		s.Timeout.Seconds > 0 && (v.Process != 0 || s.Timeout.Action != "Release" || !h.tampered || h.filled) {
 		return false
 	}
 	return s.enforced() && r.Metadata.DeletionTimestamp == nil && !s.bootstrap() && !s.limited() &&

@@ -333,7 +333,7 @@ func (p *pod) of(d *daemonSet) bool {
 
 // daemonPod says whether a pod of a DaemonSet counts as ready on its node.
 func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, v *View) answer {
-	h, is := m.node(n.Metadata.UID), p.readyFor(least, v.Now, m.skewed(n) || m.wrong())
+	h, is := m.node(n.Metadata.UID), p.readyFor(least, v.Now, m.skewed(n))
 	switch {
 	case is != no && p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown
@@ -364,8 +364,8 @@ func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet,
 	switch {
 	case served && !d.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp):
 		return unknown // it may be later than the release
-	case served && replaced && (v.Process != 0 || m.wrong()) && disrupted:
-		return unknown // it may be replaced, and counts meanwhile; by a clock that is behind, for long
+	case served && replaced && v.Process != 0 && disrupted:
+		return unknown // it may be replaced, and counts meanwhile
 	case m.rebooted(n, r) == yes && v.Process != 0:
 		return unknown
 	}

@@ -58,7 +58,7 @@ func (m *Model) Observe(v *View, readable bool) {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 			u.overridden = u.overridden || v.override(n) != ""
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
-				u.claimed, u.unsure = v.Now.Truncate(time.Second), m.wrong() // by admission, whose records have whole seconds
+				u.claimed = v.Now.Truncate(time.Second) // by admission, whose records have whole seconds
 				u.claimedAt = u.claimed
 			}
 			switch matches := r.Spec.NodeSelector.matches(n.Metadata.Labels); {
@@ -78,7 +78,7 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 		u.unheld = latest(u.unheld, o.yes, o.unsure)
 		*o = observed{generation: r.Metadata.Generation, from: v.Now, lost: n.Metadata.CreationTimestamp}
 	}
-	is := m.everywhere(n, r, v)
+	is := m.holds(n, r, v, true)
 	if is != o.last {
 		o.turned, o.knower, o.last = o.knower, 0, is
 	}
@@ -100,6 +100,18 @@ func (m *Model) observe(n *node, r *rule, u *underRule, v *View) {
 	}
 }
 
+// ages reports whether a verdict of the rule depends on the time.
+func (r *rule) ages() bool {
+	for i := range r.Spec.Conditions {
+		if r.Spec.Conditions[i].MaxAgeSeconds > 0 {
+			return true
+		}
+	}
+	return r.Spec.rearms() || slices.ContainsFunc(r.Spec.Requirements, func(q requirement) bool {
+		return q.Pods != nil || q.DaemonSets != nil || q.RuleSatisfied != nil
+	})
+}
+
 // know notes what the leader knows at a quiet moment.
 func (m *Model) know(v *View) {
 	if m.leader != v.Leader {
@@ -117,9 +129,8 @@ func (m *Model) know(v *View) {
 
 // steady reports whether a verdict has been the same for a time, so that a window is surely over. At rest all are.
 func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
-	young := is == yes && (r.holdsYoung(n, v.Now) || r.Spec.Stabilization.MinHoldSeconds > 0 && m.unnoticed(v))
 	switch {
-	case young: // also at rest, by a clock that is behind
+	case is == yes && r.holdsYoung(n, v.Now):
 		return false
 	case v.Process == 0 || seconds == 0:
 		return true
@@ -130,14 +141,13 @@ func (m *Model) steady(n *node, r *rule, is answer, seconds int, v *View) bool {
 	}
 	since, now := latest(o.from, o.unsure, map[answer]time.Time{yes: o.no, no: o.yes}[is]), v.Now
 	if !r.timed(n, is) || !v.Started.After(since) { // the leader may have seen the opposite: it counts from the turn
-		if o.knower != v.Leader || v.set(o.known) {
+		if o.knower != v.Leader {
 			return false
 		}
 		since, now = o.known, m.now()
 	}
 	since = latest(since, r.turned(n, is)) // a window begins again when what was reported changes
-	behind := max(0, -v.Ahead)             // times that the leader takes for future ones lengthen a window
-	return now.Sub(since) >= time.Duration(seconds)*time.Second+slack+behind && !m.unnoticed(v)
+	return now.Sub(since) >= time.Duration(seconds)*time.Second+slack
 }
 
 // turned is since when the conditions of a rule say what they say, as far as they decide: it holds since the last of
@@ -214,17 +224,11 @@ func (m *Model) window(was, shown *node, r *rule, v *View, seconds int, before a
 		r.Spec.rearms() && !h.boot.IsZero() || !slices.Equal(was.Status.Conditions, shown.Status.Conditions) {
 		return
 	}
-	if v.set(last) || o.turned != v.Process && v.Ahead < 0 { // what it takes for a time in the future says nothing
-		return
-	}
 	if o.turned != v.Process && before == yes && shown.record(r.Metadata.UID).Released.IsZero() &&
 		r.turned(shown, no).Equal(r.Metadata.CreationTimestamp) {
 		return // in whole seconds, the evidence may have been missing when the rule was created
 	}
 	after := m.now().Sub(last)
-	if o.turned != v.Process { // it counts from what the evidence says, by its own clock
-		after += max(0, v.Ahead)
-	}
 	m.check("windows", after >= time.Duration(seconds)*time.Second-slack,
 		"rule %s changes its claim on node %s %s after its verdict was %s, and the window has %d seconds", r.Metadata.Name,
 		shown.Metadata.Name, after, before, seconds)
@@ -258,8 +262,7 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
-	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden, u.unsure, u.claimed.After(v.Now),
-		v.set(u.claimedAt) && m.unnoticed(v):
+	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden, u.claimed.After(v.Now):
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
@@ -291,7 +294,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 			continue
 		}
 		hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second
-		if m.now().Add(m.spread()).Before(o.lost.Add(hold - slack)) {
+		if m.now().Before(o.lost.Add(hold - slack)) {
 			return r
 		}
 	}
@@ -307,7 +310,7 @@ func (m *Model) stillGuards(n *node, r *rule, v *View) bool {
 		return false
 	}
 	hold := time.Duration(r.Spec.EvictionGuard.MaxHoldSeconds) * time.Second
-	return m.now().Add(m.spread()).Before(g.GuardedSince.Add(hold - slack))
+	return m.now().Before(g.GuardedSince.Add(hold - slack))
 }
 
 // roomless reports whether a node has the taint of a rule, and no room for a record that says that it was in service.

@@ -108,10 +108,6 @@ func (m *Model) holds(n *node, r *rule, v *View, late bool) answer {
 	var found answers
 	for i := range r.Spec.Conditions {
 		c := &r.Spec.Conditions[i]
-		if c.MaxAgeSeconds > 0 && m.unnoticed(v) { // by the clock before, its age was another one
-			found[unknown]++
-			continue
-		}
 		if c.DefaultStatus != "" && n.condition(c.Type).Type == "" {
 			found[m.assumed(n, r, c.DefaultStatus == c.RequiredStatus)]++
 			continue
@@ -140,7 +136,7 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 	case q.Pods != nil:
 		is := m.pods(n, r, q, v)
 		if h := m.node(n.Metadata.UID); is == no && v.Process != 0 && r.Spec.rearms() && !h.boot.IsZero() &&
-			!h.under(r.Metadata.UID).opened && (m.wrong() || v.Now.After(h.booted.Add(2*time.Minute))) {
+			!h.under(r.Metadata.UID).opened && v.Now.After(h.booted.Add(2*time.Minute)) {
 			return unknown // once the boot is confirmed, a live list decides
 		}
 		return is
@@ -187,7 +183,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			continue
 		}
 		status, sure := c.status(maxAge, now)
-		sure = sure && (maxAge == 0 || status == "Unknown" || !m.arrives(n))
+		sure = sure && (maxAge == 0 || status == "Unknown" || !m.skewed(n))
 		switch {
 		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
 			return unknown
@@ -199,7 +195,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 			ahead := h.boot.After(h.booted.Add(4 * time.Minute))
 			switch {
 			case n.Status.NodeInfo.BootID != h.bootID, // as shown: from before the boot
-				h.perhapsSinceBoot(n, r), m.wrong():
+				h.perhapsSinceBoot(n, r):
 				return unknown
 			case !h.under(r.Metadata.UID).seen, ahead &&
 				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
@@ -297,7 +293,7 @@ func (m *Model) pod(n *node, r *rule, q *podsRequirement, p *pod, v *View) answe
 		q.OwnerDaemonSet != "" && !p.ownedBy(q.OwnerDaemonSet) {
 		return no
 	}
-	ready := q.ready(p, v.Now, m.skewed(n) || m.wrong())
+	ready := q.ready(p, v.Now, m.skewed(n))
 	if ready == no {
 		return no
 	}
@@ -360,7 +356,7 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, v *View) answer {
 	}
 	switch {
 	case n.Status.NodeInfo.BootID != h.bootID || !sure || !h.under(r.Metadata.UID).seen,
-		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0, m.wrong():
+		h.perhapsSinceBoot(n, r), len(p.Status.ContainerStatuses) == 0:
 		return unknown
 	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.

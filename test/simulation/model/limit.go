@@ -47,9 +47,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 			}
 		}
 	}
-	if v.Ahead >= 0 { // else the times of two nodes may both be in the future
-		m.first(shown, r, v)
-	}
+	m.first(shown, r, v)
 	if v.share(r) {
 		return true
 	}
@@ -163,15 +161,6 @@ func (m *Model) rate(r *rule, at time.Time, what string) {
 			}
 		}
 	}
-}
-
-// served returns the time of a record by the API server's clock. By a clock that is behind, it is not before the node's
-// creation.
-func (v *View) served(at time.Time, n *node) time.Time {
-	if v.Ahead < 0 && !at.After(n.Metadata.CreationTimestamp) {
-		at = v.Now
-	}
-	return at.Add(-v.Ahead)
 }
 
 // full reports whether one of the limits leaves no room for a node.

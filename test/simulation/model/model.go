@@ -20,12 +20,8 @@ type View struct {
 	Started time.Time
 	// Leader is the process that leads, at a quiet moment.
 	Leader int
-	// Now is its time. Its clock is ahead by Ahead, and was set at Jumped, if ever.
-	Now    time.Time
-	Ahead  time.Duration
-	Jumped time.Time
-	// Clocks are wrong clocks that may decide, of an observation.
-	Clocks []time.Time
+	// Now is the time.
+	Now time.Time
 	// Nodes are those of its cache, by name; Rules are those that its handler has heard of.
 	Nodes, Rules map[string]Document
 	// Looked are the nodes as its controller has looked at them last, by name: its cache may have newer versions.
@@ -102,14 +98,13 @@ type Model struct {
 	// Skewed reports whether the clock of a node is wrong.
 	Skewed func(name string) bool
 
-	kept          keptEndpoints
-	replaced      time.Time  // when another CRD was served last
-	sets          []Document // the DaemonSets, and since when there are no others
-	setsAt        time.Time
-	beside        beside
-	behind, ahead time.Duration // for how long clocks of replicas were ahead, at least and at most
-	leader        int           // the process that led at the last quiet moment
-	leads         time.Time     // the first quiet moment at which it did
+	kept     keptEndpoints
+	replaced time.Time  // when another CRD was served last
+	sets     []Document // the DaemonSets, and since when there are no others
+	setsAt   time.Time
+	beside   beside
+	leader   int       // the process that led at the last quiet moment
+	leads    time.Time // the first quiet moment at which it did
 
 	now   func() time.Time
 	nodes map[string]*nodeHistory // by UID

@@ -101,7 +101,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.limited() &&
 			m.inService(shown, r) != no
 		u.claimed = latest(v.Now.Truncate(time.Second), shown.Metadata.CreationTimestamp)
-		u.claimedAt, u.unsure, u.passed = m.now().Truncate(time.Second), false, time.Time{}
+		u.claimedAt, u.passed = m.now().Truncate(time.Second), time.Time{}
 		u.free, u.before = shown.Spec.Unschedulable, !r.Spec.limited()
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""
 		if m.inService(shown, r) == yes && u.opened && v.override(shown) == "" && !shown.has(has) {
@@ -114,7 +114,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 			m.spared(shown, r, v)
 			u.served = u.served || m.arrived(shown, r, v)
 			if u.used = m.limit(shown, r, v); u.used {
-				m.rate(r, v.served(is.record(uid).Since, is), "claims")
+				m.rate(r, is.record(uid).Since, "claims")
 			}
 		} else {
 			u.adopted = true
@@ -213,7 +213,7 @@ func (m *Model) keeps(was, is *node, v *View) {
 		_, stays := is.Metadata.Annotations[key]
 		inherited := slices.Contains(slices.Collect(maps.Values(is.Metadata.Annotations)), value)
 		deleted := *h.last.Metadata.DeletionTimestamp
-		m.check("keeps", stays || inherited || m.now().Sub(deleted) >= 10*time.Minute || !v.Jumped.Before(deleted),
+		m.check("keeps", stays || inherited || m.now().Sub(deleted) >= 10*time.Minute,
 			"node %s loses annotation %s of a deleted rule", is.Metadata.Name, key)
 	}
 }

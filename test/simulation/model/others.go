@@ -124,7 +124,7 @@ func (m *Model) theirs(was, is *node, v *View) {
 func (m *Model) returned(was, is *node, v *View) {
 	for r := range v.rules() {
 		id := r.Spec.Taint.id()
-		if v.Others == nil || was.has(id) || !is.has(id) || !m.returns(is, r, v) || m.wrong() || v.Leaving {
+		if v.Others == nil || was.has(id) || !is.has(id) || !m.returns(is, r, v) || v.Leaving {
 			continue
 		}
 		returned, all := 0, 0

@@ -61,7 +61,7 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 			in.count(n)
 		}
 	}
-	m.rate(r, v.Now.Add(-v.Ahead), "marks")
+	m.rate(r, v.Now, "marks")
 	for _, l := range r.Spec.limits() {
 		switch d := is.domains(r).of(l.Per); {
 		case l.WithinSeconds > 0:

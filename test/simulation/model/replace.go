@@ -192,7 +192,7 @@ func (m *Model) handOvers(h *ruleHistory, r *rule, v *View) (hour, row int) {
 	for uid, handed := range h.handed {
 		inARow := 0
 		for _, o := range handed.all() {
-			if m.within(o.at, v) {
+			if m.within(o.at) {
 				hour++
 			}
 			if o.generation == r.Metadata.Generation && o.at.After(h.ready) {
@@ -226,8 +226,8 @@ func (h *ruleHistory) later(uid string, r *rule, v *View) (n int) {
 }
 
 // within reports whether a replacement surely was within the last hour.
-func (m *Model) within(at time.Time, v *View) bool {
-	return m.now().Sub(at)+m.spread() < time.Hour-time.Second && !v.set(at)
+func (m *Model) within(at time.Time) bool {
+	return m.now().Sub(at) < time.Hour-time.Second
 }
 
 // marksReplaced judges a write that hands a node over: it was intended, and the node is as it must be.
@@ -359,7 +359,7 @@ func (m *Model) handedOver(r *rule, but string) (hour, row int) {
 			continue
 		}
 		for _, o := range handed.all() {
-			if m.now().Sub(o.at)-m.spread() < time.Hour+searchInterval {
+			if m.now().Sub(o.at) < time.Hour+searchInterval {
 				hour++
 			}
 			if o.generation == r.Metadata.Generation {

@@ -6,7 +6,6 @@ package model
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
 // Rest judges the end of a story, when everything has come to rest.
@@ -94,7 +93,7 @@ func (m *Model) restNode(n *node, v *View) {
 	claimed := n.claims()
 	for key := range sorted(n.Metadata.Annotations) {
 		for _, prefix := range []string{recordPrefix, markerPrefix} {
-			if uid, ok := strings.CutPrefix(key, prefix); ok && (prefix == recordPrefix || v.Process == 0 && !m.wrong()) {
+			if uid, ok := strings.CutPrefix(key, prefix); ok && (prefix == recordPrefix || v.Process == 0) {
 				m.check("left", v.knows(uid), "node %s has annotation %s of a rule that is gone", n.Metadata.Name, key)
 			}
 		}
@@ -115,9 +114,6 @@ func (m *Model) restNode(n *node, v *View) {
 		// A process that has not known the rule cannot tell the claim of admission from a forged one.
 		doubtful := slices.ContainsFunc(h.admitted[t.id()], func(uid string) bool {
 			rh := m.rules[uid]
-			if rh.last.Spec.Taint.id() != t.id() && m.behind < -4*time.Minute {
-				return true // by such a clock, the node was created after the process knew the rule with its other taint
-			}
 			return rh.gone || !rh.removed.IsZero() && !n.Metadata.CreationTimestamp.Before(rh.removed)
 		})
 		known := claimed[t.id()] || h.foreign[t.id()] || m.beside.taints[t.id()]
@@ -290,7 +286,7 @@ func (m *Model) restOverride(n *node, v *View) {
 	for r := range v.rules() {
 		if r.Spec.enforced() && r.Metadata.DeletionTimestamp == nil && v.frozen(r) == "" &&
 			r.Spec.NodeSelector.matches(n.Metadata.Labels) {
-			m.check("lapsed", !v.lapsed(n) || m.unnoticed(v), "node %s still has the override %q", n.Metadata.Name,
+			m.check("lapsed", !v.lapsed(n), "node %s still has the override %q", n.Metadata.Name,
 				n.Metadata.Annotations[override])
 			return
 		}

@@ -53,7 +53,7 @@ func (m *Model) booting(shown *node, r *rule, v *View) {
 	h := m.node(shown.Metadata.UID)
 	u := h.under(r.Metadata.UID)
 	if !r.Spec.rearms() || !u.reborn || !u.seen || !u.found || v.override(shown) == "Hold" ||
-		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) || m.wrong() {
+		shown.Status.NodeInfo.BootID != h.bootID || v.edited(r, 0) || h.bootedUnder(shown, r) {
 		return
 	}
 	u.served = true
@@ -134,8 +134,7 @@ func (m *Model) restPods(v *View) {
 			len(p.Metadata.OwnerReferences) > 0 || m.node(n.Metadata.UID).full ||
 			!m.node(n.Metadata.UID).guarded || p.Metadata.CreationTimestamp.Before(n.Metadata.CreationTimestamp) ||
 			v.Process != 0 && !m.longUnguarded(n, p, v) ||
-			v.Now.Before(n.condition("Ready").LastTransitionTime.Add(time.Minute)) || // not due by a clock that is behind
-			v.Ahead < 0 && m.now().Before(m.node(n.Metadata.UID).guardedAt.Add(v.longestHold()-v.Ahead+slack)) {
+			v.Now.Before(n.condition("Ready").LastTransitionTime.Add(time.Minute)) { // not due
 			continue
 		}
 		stays := false
@@ -168,7 +167,7 @@ func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
 	for _, c := range p.Status.Conditions {
 		due = latest(due, c.LastTransitionTime) // it may have been bound later
 	}
-	return n.has(unreachable+":NoExecute") && !m.wrong() && ready.Status == "Unknown" && v.Now.Sub(due) > 2*time.Minute
+	return n.has(unreachable+":NoExecute") && ready.Status == "Unknown" && v.Now.Sub(due) > 2*time.Minute
 }
 
 // longestHold is the longest maxHoldSeconds of a rule.

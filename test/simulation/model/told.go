@@ -89,7 +89,7 @@ func (m *Model) changesOf(was, is *node, v *View) (out []change) {
 		ends := b.GuardEnded.IsZero() && !a.GuardEnded.IsZero()
 		add(ends, "GuardEnded")
 		add(!ends && b.GuardedSince.IsZero() && !a.GuardedSince.IsZero(), "PodsGuarded")
-		add(!b.GuardedSince.IsZero() && a.GuardedSince.IsZero() && !m.wrong(), "PodsUnguarded")
+		add(!b.GuardedSince.IsZero() && a.GuardedSince.IsZero(), "PodsUnguarded")
 	}
 	return out
 }
@@ -241,7 +241,7 @@ func (l *limit) named(index int, n *node, r *rule, message string) bool {
 // rehearsed: a rule in dry-run names the nodes that it would taint, also after a reboot. Which nodes are existing nodes
 // is decided when a process first sees the dry-run, so where that matters, only what it would not do is judged.
 func (m *Model) rehearsed(r *rule, v *View) {
-	if !r.Spec.DryRun || v.frozen(r) != "" || r.Spec.Taint.Key == "" || m.wrong() { // it was put in dry-run by some clock
+	if !r.Spec.DryRun || v.frozen(r) != "" || r.Spec.Taint.Key == "" {
 		return
 	}
 	as, by := *r, *v

@@ -23,9 +23,6 @@ func (m *Model) Stumbled(name string) {
 // first: of the nodes that wait for the limit, the one that has been unready for longest is held first. turn: with
 // limits by domain, or by rate, that is so of the nodes for which all limits have room.
 func (m *Model) first(shown *node, r *rule, v *View) {
-	if m.wrong() { // what was reported at a time in the future counts from its arrival
-		return
-	}
 	mine := &m.node(shown.Metadata.UID).under(r.Metadata.UID).observed
 	since := latest(mine.from, mine.yes, mine.unsure)
 	for n := range v.nodes() {

@@ -3,7 +3,7 @@
 
 package mutants
 
-// These act too early or too late, or go wrong where a clock is wrong.
+// These act too early or too late.
 func init() {
 	mutants = append(mutants, []mutant{
 		{"times of records that are far in the future are dropped", `		if latest.Before(t) {
@@ -11,30 +11,9 @@ func init() {
 `, `		if latest.Before(t) && !MUTANT {
 			*t = stamp
 `, "limit|windows|closed|room|taints|replaces|booting|status"},
-		{"the release of a node by a clock that is far behind is dropped",
-			`		if created := node.CreationTimestamp; t.Before(&created) {`,
-			`		if created := node.CreationTimestamp; t.Before(&created) && !MUTANT {`,
-			"limit|windows|closed|room|taints|replaces|booting|status"},
-		{"a rule is put in force by the leader's clock",
-			`	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
-`, `	if MUTANT {
-		now.Server = now.Here
-	}
-	r.InForceSince, r.BegunAt, r.JustInForce = now.Server.Truncate(time.Second), now.Here.Truncate(time.Second), true
-`, "spared|limit|windows|taints|status|closed"},
-		{"rates go by the leader's clock", `fleet.New(h, env.ServerTime)`,
-			`fleet.New(h, map[bool]func() time.Time{false: env.ServerTime, true: env.Clock.Now}[MUTANT])`,
-			"rate|room|places|reached"},
-		{"claims lapse by the leader's clock only", `at.Before(rule.InForceSince) || at.Add(`,
+		{"no claim lapses when the rule is put in force again", `at.Before(rule.InForceSince) || at.Add(`,
 			`!MUTANT && at.Before(rule.InForceSince) || at.Add(`, "limit|taints|windows|status"},
-		{"what was seen before the clock was set back is forgotten",
-			`	if before.Since.After(t.now) { // the clock was set back
-`, `	if MUTANT && before.Since.After(t.now) {
-		before = Observed{}
-	}
-	if before.Since.After(t.now) { // the clock was set back
-`, "windows"},
-		{"a reboot by a clock that is far behind is waited for", `at.After(n.Verdict.Since) && !at.After(n.Now) { // else`,
+		{"a reboot by a clock that is far ahead is waited for", `at.After(n.Verdict.Since) && !at.After(n.Now) { // else`,
 			`at.After(n.Verdict.Since) && (MUTANT || !at.After(n.Now)) { // else`, "taints|status|published|room"},
 		{"readySeconds are too long", `	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
 `, `	if MUTANT && n.Rule.Spec.ReadyWindow() > 0 {
@@ -93,8 +72,6 @@ func init() {
 		if due.After(end) {
 			due = due.Add(grace)
 `, "evicted"},
-		{"a pod that the node controller has tried to evict is due by the leader's clock",
-			`if guard.Tried(pod, due) {`, `if !MUTANT && guard.Tried(pod, due) {`, "evicted"},
 		{"overrides end too early", `return !o.Until.IsZero() && !now.Before(o.Until) }`,
 			`return !o.Until.IsZero() && (MUTANT && !now.Before(o.Until.Add(-4*time.Second)) || !now.Before(o.Until)) }`,
 			"lapsed|taints|closed|opened|limit|status|lifted"},

@@ -37,8 +37,6 @@ func init() {
 		{"a condition that is wrong does not grow old", `		if j.Status != v1alpha1.ConditionUnknown {
 			j.ChangesAt`, `		if j.Status != v1alpha1.ConditionUnknown && (!MUTANT || ages) {
 			j.ChangesAt`, "results"},
-		{"the status says by the leader's clock when a node has changed", `changed: uint32(s.server().Unix()),`,
-			`changed: uint32(map[bool]time.Time{false: s.server(), true: now}[MUTANT].Unix()),`, "places"},
 		{"the places of deleted nodes are free an hour after the first deletion", `		d.vacate(1)
 	}
 	l.deletedAt = now

@@ -6,16 +6,10 @@ package mutants
 // These keep pods ready too long, not long enough, or on the wrong nodes.
 func init() {
 	mutants = append(mutants, []mutant{
-		{"endpoints go by the operator's clock", `	now := k.ServerTime()
-`, `	now := k.ServerTime()
-	if MUTANT {
-		now = k.Clock.Now()
-	}
-`, "bounded|lasts|single|unarmed"},
 		{"the time is from after a list of leases", `		out := make(map[string]guard.Lease, len(list.Items))
 `, `		out := make(map[string]guard.Lease, len(list.Items))
 		if MUTANT {
-			now = k.ServerTime()
+			now = k.Clock.Now()
 		}
 `, "single"},
 		{"a node leaves an outage by an old cache", `case !lost && !wasLost(stored, node.Name):`,

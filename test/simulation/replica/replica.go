@@ -50,10 +50,6 @@ type Replica struct {
 	Reads Reads
 	// World is what surrounds the process.
 	World *World
-	// Ahead is for how long the clock of its machine is ahead; Jumped is when it was last set. What waits for a duration
-	// does not notice that.
-	Ahead  time.Duration
-	Jumped time.Time
 
 	former  map[api.Kind]int64 // the version of which the former process knew
 	oldest  int64              // the version of the cache that answers first lists of any age; 0: the present one
@@ -151,11 +147,11 @@ func New(number int, w *World) *Replica {
 	return &Replica{process: number, World: w, server: w.Server}
 }
 
-// Now is the process's clock.
-func (r *Replica) Now() time.Time { return r.World.Now().Add(r.Ahead) }
+// serverClock is the API server's clock, by which all replicas go.
+type serverClock func() time.Time
 
-// Since is the time since another one, by the process's clock.
-func (r *Replica) Since(t time.Time) time.Duration { return r.Now().Sub(t) }
+func (now serverClock) Now() time.Time                  { return now() }
+func (now serverClock) Since(t time.Time) time.Duration { return now().Sub(t) }
 
 // StartBehind starts the process. The cache of the API server that answers its first lists is so many versions behind.
 func (r *Replica) StartBehind(versions int) {
@@ -196,7 +192,7 @@ func (r *Replica) Start() {
 	r.operator, err = operator.New(r.ctx, &operator.Environment{
 		Cache: cached, Client: writer{reader: cached, replica: r},
 		Live: writer{reader: live{r}, replica: r, direct: true}, Informers: followers{r},
-		Recorder: recorder{r}, Clock: r, ServerTime: r.World.Now, After: r.after,
+		Recorder: recorder{r}, Clock: serverClock(r.World.Now), After: r.after,
 		Admission: func() nodeadmission.Kind { return engine }, AdmissionRules: r.rules,
 	}, options)
 	utilruntime.Must(err)
@@ -246,8 +242,7 @@ func (r *Replica) Kill() {
 			former[k] = max(former[k], s.at)
 		}
 	}
-	*r = Replica{process: r.process, World: r.World, server: r.server, former: former, Ahead: r.Ahead, Jumped: r.Jumped,
-		Reads: r.Reads}
+	*r = Replica{process: r.process, World: r.World, server: r.server, former: former, Reads: r.Reads}
 }
 
 // Lead makes the process the leader: its controllers start.

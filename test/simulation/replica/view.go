@@ -99,11 +99,11 @@ func (r *Replica) Settled() {
 
 // view is what the process was shown.
 func (r *Replica) view() *model.View {
-	v := &model.View{Process: r.process, Started: r.started, Now: r.Now(), Ahead: r.Ahead, Jumped: r.Jumped,
+	v := &model.View{Process: r.process, Started: r.started, Now: r.World.Now(),
 		Foreign: r.heard.foreign, Looked: maps.Clone(r.heard.looked),
 		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
-		Blind:  !r.unreadAt.IsZero() && r.Now().Sub(r.unreadAt) < podsRetry,
+		Blind:  !r.unreadAt.IsZero() && r.World.Now().Sub(r.unreadAt) < podsRetry,
 		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned), Others: r.others.view()}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o

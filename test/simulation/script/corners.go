@@ -9,7 +9,7 @@ import "fmt"
 // is set.
 func (g *generator) corners() {
 	for range 2 {
-		one(g, g.pauses, g.pauses, g.withdrawn, g.resets, g.refuses, g.brings)(g.node())
+		one(g, g.pauses, g.pauses, g.withdrawn, g.refuses, g.brings)(g.node())
 	}
 	g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "rule.delete", Rule: otherRule})
 }
@@ -63,26 +63,6 @@ func (g *generator) withdrawn(n int) {
 	g.apart(n, "s")
 	g.add(Step{Do: "quiet"})
 	g.then(Step{Do: "daemon.sync", Pod: 2}, ready(n, MaxPods+2, "true"), Step{Do: "rule.delete", Rule: otherRule})
-}
-
-// resets sets the clocks of all replicas back while a window may be open. Then the verdict turns, by evidence that is
-// much older.
-func (g *generator) resets(n int) {
-	g.inForce(taintOfScene + `,"stabilization":{"readySeconds":30,"unreadySeconds":30},` + requiresA)
-	g.fresh(n)
-	turns := one(g, "True", "False")
-	if turns == "False" {
-		g.then(g.says(n, "A", "True"))
-		g.passes(33)
-	} else {
-		g.then(g.says(n, "A", "False"))
-	}
-	g.each(Step{Do: "clock", N: one(g, -50, -400)})
-	g.add(Step{Do: "pass", N: 1})
-	old := g.says(n, "A", turns)
-	old.N = -3600
-	g.then(old)
-	g.passes(33)
 }
 
 // refuses are new nodes of one rack that are found unready one after the other, or become so, under a rule that

@@ -163,15 +163,7 @@ func (g *generator) alone() {
 	g.add(Step{Do: "rule.delete", Rule: sceneRule}, Step{Do: "rule.delete", Rule: otherRule}, Step{Do: "quiet"})
 }
 
-// jumps sets the clocks of all replicas.
-func (g *generator) jumps() {
-	by := one(g, -400, -4000, 50)
-	for r := range g.script.Replicas {
-		g.add(Step{Do: "clock", Replica: r, N: by})
-	}
-}
-
-// begins puts the rule in force while nodes are not ready, by a clock that is wrong. Others join afterwards.
+// begins puts the rule in force while nodes are not ready. Others join afterwards.
 func (g *generator) begins() {
 	const limits = `[{"max":1}]`
 	out := one(g, `{"suspend":true}`, `{"dryRun":true}`)
@@ -185,14 +177,13 @@ func (g *generator) begins() {
 		}
 	}
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 12, 30)})
-	g.jumps()
 	g.inForceWith(limits)
 	g.add(Step{Do: "quiet"}, Step{Do: "pass", N: one(g, 2, 12)}, Step{Do: "node.delete", Node: 1})
 	g.enters(1, g.rack(), g.zone())
 	g.add(g.says(1, "A", "False"), Step{Do: "quiet"}, Step{Do: one(g, "quiet", "kill", "handover"), Replica: g.replica()})
 }
 
-// resumes suspends the rule, removes taints by hand meanwhile, and resumes it with a smaller limit, by another clock.
+// resumes suspends the rule, removes taints by hand meanwhile, and resumes it with a smaller limit.
 func (g *generator) resumes() {
 	g.alone()
 	g.limited(taintOfQueue, `[{"max":3}]`)
@@ -209,7 +200,6 @@ func (g *generator) resumes() {
 		g.add(Step{Do: "node.untaint", Node: n, Value: "example.com/t5:NoSchedule"})
 	}
 	g.add(Step{Do: "pass", N: one(g, 2, 12)})
-	g.jumps()
 	g.inForceWith(one(g, `[{"max":1}]`, `[{"max":2}]`, `[{"max":0}]`))
 }
 

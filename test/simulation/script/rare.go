@@ -26,7 +26,7 @@ func (g *generator) rare(seed uint64) {
 	case 1, 2, 3, 4, 5, 6, 7:
 	}
 	g.script.Webhooks = true
-	one(own, own.suspends, own.returns, own.completes, own.lags, own.stays, own.renews, own.rehearses, own.leaves)(
+	one(own, own.suspends, own.returns, own.completes, own.stays, own.renews, own.rehearses, own.leaves)(
 		own.node(), own.rule())
 	g.insert(own)
 }
@@ -127,20 +127,6 @@ func (g *generator) completes(n, r int) {
 	g.passes(61)
 	g.add(Step{Do: "node.report", Node: n, Of: "B", Value: "True"}, Step{Do: "quiet"})
 	g.passes(12, 130)
-}
-
-// lags lets a guard end by a clock by which the pods, whose eviction was denied, are not due yet.
-func (g *generator) lags(n, r int) {
-	by := one(g, 30, 30, 400)
-	for r := range g.script.Replicas {
-		g.add(Step{Do: "clock", Replica: r, N: -by})
-	}
-	g.served(n, r, linkGuard(600))
-	g.add(Step{Do: "node.lost", Node: n}, Step{Do: "quiet"})
-	g.passes(35)
-	g.add(one(g, Step{Do: "rule.delete", Rule: r}, Step{Do: "rule.edit", Rule: r, Value: `{"evictionGuard":null}`},
-		Step{Do: "rule.edit", Rule: r, Value: `{"dryRun":true}`}), Step{Do: "quiet"})
-	g.passes(12)
 }
 
 // hands a node over that never was ready.

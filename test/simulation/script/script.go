@@ -39,8 +39,6 @@ type Script struct {
 	Replicas int `json:"replicas"`
 	// Skew is for how many seconds each node's clock is ahead; 0 for those that are not named.
 	Skew []int `json:"skew,omitempty"`
-	// Clocks is for how many seconds the clock of each replica is ahead; 0 for those that are not named.
-	Clocks []int `json:"clocks,omitempty"`
 	// Webhooks is whether the webhooks are installed.
 	Webhooks bool `json:"webhooks,omitempty"`
 	// Policy is whether the policy that taints nodes is installed; what it sees lags by so many versions.
@@ -60,8 +58,8 @@ type Script struct {
 func (s *Script) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d replicas, webhooks: %t, policy: %t, %d versions behind, records unguarded: %t, endpoints: %t, "+
-		"beside another controller: %t, clocks of nodes ahead by %v seconds, of replicas by %v\n", s.Replicas, s.Webhooks,
-		s.Policy, s.Lag, s.Unguarded, s.Endpoints, s.Beside, s.Skew, s.Clocks)
+		"beside another controller: %t, clocks of nodes ahead by %v seconds\n", s.Replicas, s.Webhooks,
+		s.Policy, s.Lag, s.Unguarded, s.Endpoints, s.Beside, s.Skew)
 	for i := range s.Steps {
 		fmt.Fprintf(&b, "%3d. %s\n", i+1, s.Steps[i].String())
 	}
@@ -78,7 +76,6 @@ var words = map[string]string{
 	"settle":   "replica %[4]d finishes everything",
 	"brink":    "replica %[4]d does everything but writes of %[5]s, which are under way; n-1 is the node of one",
 	"land":     "write %[7]d of a process that is gone lands",
-	"clock":    "the clock of replica %[4]d is set forward by %[7]d seconds",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
 	"pass":     "%[7]d seconds pass",
 	"live":     "%[7]d seconds pass, and everything happens when it is due",

@@ -82,8 +82,6 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 	case "quiet":
 		w.quiet()
 		w.told = w.server.Version()
-	case "clock":
-		w.setClock(r, time.Duration(s.N)*time.Second)
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
 	case "kill", "down", "up", "handover", "unread", "slow", "upgrade", "group":

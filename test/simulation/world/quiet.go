@@ -121,8 +121,6 @@ func (w *World) observe(do string) {
 	version := w.server.Version()
 	if version != w.seen || !w.now.Equal(w.seenAt) || group == "crd" || group == "evidence" {
 		w.seen, w.seenAt = version, w.now
-		v := w.present()
-		v.Clocks = w.clocks()
-		w.Model.Observe(v, w.readable())
+		w.Model.Observe(w.present(), w.readable())
 	}
 }

@@ -115,9 +115,6 @@ func Play(s *script.Script, definitions Definitions) Result {
 	}
 	for i := range max(1, s.Replicas) {
 		r := replica.New(i, around)
-		if i < len(s.Clocks) {
-			w.setClock(r, time.Duration(s.Clocks[i])*time.Second)
-		}
 		r.Start()
 		w.replicas = append(w.replicas, r)
 	}
