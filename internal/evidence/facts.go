@@ -12,7 +12,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
 
-// MaxClockSkew is the most by which the clock of a node or of another replica may be ahead of this process's clock.
+// MaxClockSkew is the most by which the clock of a node may be ahead of the API server's.
 const MaxClockSkew = 5 * time.Minute
 
 // Facts are what is known about a node.

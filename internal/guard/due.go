@@ -50,8 +50,8 @@ func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 }
 
 // Tried reports whether the node controller has found a pod due, and has announced that it evicts the pod. It does not
-// repeat an eviction that was denied. Both times are by the clock of the control plane, so that this tells what is due
-// also if this process's clock is behind. What was announced in an earlier outage is from before the pod was due.
+// repeat an eviction that was denied. Both times are by its own clock, so that this tells what is due also if the API
+// server's is behind. What was announced in an earlier outage is from before the pod was due.
 func Tried(pod *corev1.Pod, due time.Time) bool {
 	announced := Announced(pod)
 	return announced != nil && !due.After(announced.LastTransitionTime.Add(time.Second)) // it has whole seconds

@@ -37,8 +37,8 @@ type Input struct {
 	Now       time.Time
 }
 
-// Stamp returns the current time for a record: in whole seconds, and not before the node's creation. By a clock behind
-// the API server's it could be earlier, and DecodeRecord would take it for a forged time.
+// Stamp returns the current time for a record: in whole seconds, and not before the node's creation. If the
+// clocks of two API servers differ, it could be earlier, and DecodeRecord would take it for a forged time.
 func (in *Input) Stamp() metav1.Time {
 	now := in.Now.Truncate(time.Second)
 	if created := in.Node.CreationTimestamp; now.Before(created.Time) {

@@ -94,7 +94,7 @@ func Replaced(status *v1alpha1.ReplacementStatus, node types.UID) int {
 }
 
 // ReplacementsAt brings the replacements in a rule's status up to date: a node that became ready ends the row, and what
-// a clock that was ahead dated in the future is dated now, so that it does not count for longer than an hour. The same
+// is dated in the future is dated now, so that it does not count for longer than an hour. The same
 // happens to an entry without a time, from before the CRD had this field: the API server would refuse the status. A
 // time in the future ends no row. Without a change it returns the status as it was.
 func ReplacementsAt(status *v1alpha1.ReplacementStatus, generation int64, readyAt,
