@@ -19,7 +19,7 @@ const maxToleration = int64(math.MaxInt64 / time.Second)
 
 // Due returns when a pod is due for eviction by a node's NoExecute taints, or false if it may stay forever. The time
 // counts as in the node controller (k8s.io/kubernetes, pkg/controller/tainteviction): from the taint, or from when the
-// pod was bound to the node, whichever is later.
+// pod was bound to the node, whichever is later. A taint without timeAdded counts from when the pod was bound.
 func Due(pod *corev1.Pod, nodeTaints []corev1.Taint) (time.Time, bool) {
 	var due time.Time
 	evicts := false

@@ -182,7 +182,7 @@ func byNodeAlone(rule *ruleset.Rule) bool {
 	})
 }
 
-// outdated reports whether a deletion began before the node was ready again, and no taint of the node requires it now.
+// outdated reports whether a deletion began before the node was ready again, and no taint of the node evicts the pod now.
 // Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
 func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)
@@ -190,7 +190,8 @@ func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 		in.Override.Action == nodeview.OverrideRelease {
 		return false
 	}
-	return !AnyTaintEvicts(r.Node) && !began.LastTransitionTime.After(in.Verdict.Since) &&
+	_, evicts := Due(r.Pod, r.Node.Spec.Taints)
+	return !evicts && !began.LastTransitionTime.After(in.Verdict.Since) &&
 		in.Now.Sub(in.Verdict.Since) < outdatedLimit &&
 		in.Now.Sub(began.LastTransitionTime.Time) < rule.Spec.EvictionGuard.MaxHold()+outdatedLimit
 }

@@ -126,6 +126,9 @@ func TestDecide(t *testing.T) {
 		"begun before, and far too late":      {node: back(30), pod: announced(29), second: 330, want: allowed},
 		"begun before, and evicted by another taint": {node: back(30).Taint("example.com/drain", "", noExecute),
 			pod: announced(29), second: 120, want: allowed},
+		"begun before, and late, of a node with a taint that the pod tolerates": {
+			node: back(30).Taint("example.com/dedicated", "", noExecute),
+			pod:  announced(29).Tolerate("example.com/dedicated", -1), second: 120, want: denied},
 		"begun before, by another client": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
 			"PreemptionByScheduler", at(29)), second: 120, want: allowed},
 		"begun before, reported every minute, and late": {rules: []*build.RuleWrapper{fresh()},

@@ -4,10 +4,12 @@
 package eviction
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,6 +137,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 		return reconcile.Result{}, err
 	}
 	rule, end := r.lastOf(ended, node)
+	taints := dated(node)
 	finished := true
 	var next time.Time
 	again := func(at time.Time) {
@@ -145,7 +148,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 	r.refused.keep(node.Name, pods)
 	for i := range pods {
 		pod := &pods[i]
-		due, evicts := guard.Due(pod, node.Spec.Taints)
+		due, evicts := guard.Due(pod, taints)
 		if !evicts || pod.DeletionTimestamp != nil {
 			continue
 		}
@@ -189,14 +192,40 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 	return reconcile.Result{RequeueAfter: max(next.Sub(r.Clock.Now()), time.Millisecond)}, nil
 }
 
-// lastOf returns the rule whose guard ended last, and the end. Evictions were denied until then.
+// lastOf returns the rule whose guard ended last, and the end, as the leader recorded it. Evictions were denied until
+// then.
 func (r *Reconciler) lastOf(ended []*ruleset.Rule, node *corev1.Node) (last *ruleset.Rule, end time.Time) {
 	for _, rule := range ended {
-		if until := guard.HoldOn(rule, node, r.Clock.Now()).Until; last == nil || until.After(end) {
-			last, end = rule, until
+		now := r.Clock.Now()
+		at := guard.HoldOn(rule, node, now).Until
+		if g, recorded := endedOn(node, rule, now); recorded {
+			at = g.at
+		} else if at.After(now) { // the override Release ended it earlier
+			at = now
+		}
+		if last == nil || at.After(end) {
+			last, end = rule, at
 		}
 	}
 	return last, end
+}
+
+// dated returns the node's taints, and gives those without timeAdded the time of the last change of the taints.
+// "kubectl taint" sets no timeAdded, and the node controller counts from when it sees a taint.
+func dated(node *corev1.Node) []corev1.Taint {
+	var changed *metav1.Time
+	for i := range node.ManagedFields {
+		f := &node.ManagedFields[i]
+		if f.Time != nil && !f.Time.Before(changed) && f.FieldsV1 != nil &&
+			strings.Contains(f.FieldsV1.GetRawString(), `"f:taints":`) {
+			changed = f.Time
+		}
+	}
+	taints := slices.Clone(node.Spec.Taints)
+	for i := range taints {
+		taints[i].TimeAdded = cmp.Or(taints[i].TimeAdded, changed)
+	}
+	return taints
 }
 
 // recovered reports whether, by the cache, the rule's guard has no more evictions to finish, so that the remaining pods

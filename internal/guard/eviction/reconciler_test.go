@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -399,6 +400,41 @@ var _ = Describe("Finishing evictions", func() {
 		w.at(40)
 		Expect(w.deletes).To(Equal([]string{"due"}))
 		Expect(w.Evicted(node, w.set.All()[0])).To(BeTrue())
+	})
+
+	It("leaves a pod that becomes due after the override Release to the node controller", func(ctx context.Context) {
+		w := newWorld(ctx) // the guard would last until second 60
+		w.pod("due", 5)
+		w.pod("later", 20)
+		release := func(ended int) {
+			node := build.WrapNode(w.recorded(ended)).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj()
+			Expect(server.Client.Update(ctx, node)).To(Succeed())
+		}
+		release(0)
+		Expect(w.at(10).RequeueAfter).To(Equal(15*time.Second), "the leader has not recorded the end")
+		release(10)
+		w.at(21)
+		Expect(w.deletes).To(Equal([]string{"due"}))
+		w.at(25)
+		Expect(w.deletes).To(Equal([]string{"due", "later"}))
+	})
+
+	It("counts a taint without timeAdded from the last change of the taints", func(ctx context.Context) {
+		w := newWorld(ctx)
+		p := get(w, w.pod("patient", -1))
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{Key: "example.com/maintenance",
+			Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(3600))})
+		Expect(server.Client.Update(ctx, p)).To(Succeed())
+		p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(w.start.Add(-24 * time.Hour))
+		Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
+		node := get(w, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: w.node}})
+		node = build.WrapNode(node).Taint("example.com/maintenance", "", corev1.TaintEffectNoExecute).Obj()
+		Expect(server.Client.Update(ctx, node)).To(Succeed())
+		w.at(61)
+		w.at(3590)
+		Expect(w.deletes).To(BeEmpty())
+		w.at(3700)
+		Expect(w.deletes).To(Equal([]string{"patient"}))
 	})
 
 	DescribeTable("evicts a pod that the node controller has tried to evict",
