@@ -202,6 +202,9 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 				c.reported().After(now.Add(4 * time.Minute)):
 				return unknown
 			case c.reported().Before(h.boot):
+				if h.setBack {
+					return unknown // it may have been reported since
+				}
 				return no
 			case ahead: // such a time counts once the boot is confirmed
 				return unknown
@@ -362,6 +365,8 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, v *View) answer {
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
 		confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(found.Add(11*time.Minute))
 		return unknownUntil(confirmed && n.condition("Ready").Status == "True")
+	case h.setBack: // it may have started since
+		return unknown
 	case now.After(h.booted.Add(2 * time.Minute)): // once the boot is confirmed, a live list decides
 		return unknown
 	}

@@ -116,6 +116,7 @@ type nodeHistory struct {
 	booted    time.Time           // by ours
 	found     time.Time           // the first quiet moment since: the operator has seen the boot
 	bootID    string              // after it
+	setBack   bool                // the node's clock was set back since
 	admitted  map[string][]string // rules that claimed a taint when the node was created
 	odd       bool                // a reporter has written a time of long ago, or far ahead
 	foreign   map[string]bool     // taints that others put there
@@ -234,7 +235,7 @@ func (m *Model) check(predicate string, ok bool, format string, args ...any) {
 // Boot notes that a node has rebooted, by its own clock.
 func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h := m.node(uid)
-	h.boot, h.booted, h.bootID, h.found = at, m.now(), bootID, time.Time{}
+	h.boot, h.booted, h.bootID, h.found, h.setBack = at, m.now(), bootID, time.Time{}, false
 	h.full = h.full || len(bootID) > 64 // its record does not show it
 	for uid, r := range m.rules {
 		if r.last.Spec.rearms() {
@@ -245,6 +246,9 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 		h.under(uid).seen = h.under(uid).seen || h.last != nil && h.last.record(uid).BootID != ""
 	}
 }
+
+// SetBack notes that the clock of a node is set back: what happens from now on may have a time before the last boot.
+func (m *Model) SetBack(uid string) { m.node(uid).setBack = true }
 
 func (m *Model) node(uid string) *nodeHistory {
 	if m.nodes[uid] == nil {

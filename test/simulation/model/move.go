@@ -59,6 +59,9 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 			m.moveUnder(was, is, shown, r, v)
 		}
 	}
+	if was.evicts() {
+		h.evicts = m.now()
+	}
 	h.last = is
 	m.returned(was, is, v)
 }

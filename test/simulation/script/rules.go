@@ -198,7 +198,7 @@ func (g *generator) daemonSets() any {
 	maybe("exclude", []any{object{"namespace": "apps", "name": "d2"}})
 	maybe("minMatching", one(g, 1, 2))
 	maybe("minReadySeconds", one(g, 0, 5, 20))
-	maybe("untolerated", one(g, "Ignore", "Hold"))
+	maybe("untolerated", one(g, "Ignore", "Hold", "Hold"))
 	maybe("disruptionSeconds", one(g, 0, 0, 10, 60))
 	return out
 }

@@ -154,6 +154,9 @@ func (w *World) doNode(s *script.Step) { //nolint:gocyclo // one case for each s
 		w.beat(s.Node)
 	case "node.clock":
 		w.ahead[s.Node] += time.Duration(s.N) * time.Second
+		if o := w.server.Get(api.Nodes, nodeName(s.Node)); o != nil && s.N < 0 {
+			w.Model.SetBack(string(o.Meta.GetUID()))
+		}
 	case "node.reboot":
 		w.lose(s.Node, false)
 		w.boots[s.Node]++
