@@ -56,7 +56,9 @@ func (m *Model) Observe(v *View, readable bool) {
 	for r := range v.rules() {
 		for n := range v.nodes() {
 			u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-			u.overridden = u.overridden || v.override(n) != ""
+			if v.override(n) != "" {
+				u.overridden = v.Now
+			}
 			if u.claimed.IsZero() && n.claim(r.Metadata.UID) != "" {
 				u.claimed = v.Now.Truncate(time.Second) // by admission, whose records have whole seconds
 				u.claimedAt = u.claimed
@@ -262,7 +264,7 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
-	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, u.overridden, u.claimed.After(v.Now):
+	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, !u.overridden.IsZero(), u.claimed.After(v.Now):
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
@@ -290,7 +292,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 			!s.NodeSelector.matches(n.Metadata.Labels), s.bootstrap(), len(s.Requirements) > 0, s.ConditionPolicy == "anyOf",
 			(!u.opened || m.roomless(n, r)) && !n.has(unreachable+":NoExecute"),
 			o.generation != r.Metadata.Generation || m.holds(n, r, v, true) != no || o.lost.IsZero(),
-			latest(o.from, o.yes, o.unsure).After(since), m.skewed(n):
+			latest(o.from, o.yes, o.unsure, u.overridden).After(since), m.skewed(n):
 			continue
 		}
 		hold := time.Duration(s.EvictionGuard.MaxHoldSeconds) * time.Second

@@ -161,7 +161,7 @@ type underRule struct {
 	claimedAt  time.Time
 	unsure     bool      // it was claimed by a clock that may have been wrong
 	passed     time.Time // when a timeout let it pass
-	overridden bool      // it ever was
+	overridden time.Time // when it last was, as far as the model has looked
 	unheld     time.Time // when the rule last held, or could not be judged, before it was edited
 	unmatched  bool      // the rule has not selected it in the meantime
 	waits      int       // the process that was at rest while the node waited for the limit
