@@ -280,7 +280,7 @@ func (m *Model) belongs(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet
 // deadlocked reports whether a rule is not in force by its status, and waits for a DaemonSet that waits for a rule that
 // waits for it, or it requires such a rule in the end.
 func (v *View) deadlocked(r *rule) bool {
-	if r.notInForce() {
+	if r.notInForce() && r.says("Ready").Reason != "DryRun" { // else the rule is valid
 		for other := range v.rules() {
 			if (other == r || v.awaits(r, other, 0)) && v.awaits(other, other, 0) {
 				return true
