@@ -140,8 +140,7 @@ func (m *Model) opened(was, is, shown *node, r *rule, v *View) {
 		return
 	case released:
 		u := m.node(shown.Metadata.UID).under(r.Metadata.UID)
-		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() ||
-			u.claimed.After(v.Now) || !v.Now.Before(u.claimed.Add(first)) {
+		if first, _ := r.Spec.timeouts(); u.claimed.IsZero() || !v.Now.Before(u.claimed.Add(first)) {
 			if m.holds(shown, r, v, false) == no {
 				u.passed = m.now()
 			}

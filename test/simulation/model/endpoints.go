@@ -164,8 +164,8 @@ func (m *Model) keptPods(n *node, lost time.Time, v *View) {
 	}
 }
 
-// evicts reports whether the operator evicts a pod, because the guard of a rule has ended, if only by a clock that is
-// ahead. A policy may refuse the deletion after the pod was marked not ready.
+// evicts reports whether the operator evicts a pod, because the guard of a rule has ended. A policy may refuse the
+// deletion after the pod was marked not ready.
 func (v *View) evicts(p *pod, n *node) bool {
 	announced := slices.ContainsFunc(p.Status.Conditions, func(c condition) bool {
 		return c.Type == "DisruptionTarget" && c.Status == "True"

@@ -264,7 +264,7 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
 	switch start := u.claimed; {
-	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, !u.overridden.IsZero(), u.claimed.After(v.Now):
+	case r.Spec.rearms() && !h.boot.IsZero(), edited, u.unmatched, !u.overridden.IsZero():
 		return unknown
 	case !u.passed.IsZero():
 		return unknownUntil(!changed.After(u.passed))
@@ -307,8 +307,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 // not select any more.
 func (m *Model) stillGuards(n *node, r *rule, v *View) bool {
 	g := n.record(r.Metadata.UID)
-	if r.Spec.EvictionGuard == nil || !g.GuardEnded.IsZero() || g.GuardedSince.After(v.Now) ||
-		g.GuardedSince.Before(n.Metadata.CreationTimestamp) {
+	if r.Spec.EvictionGuard == nil || !g.GuardEnded.IsZero() || g.GuardedSince.IsZero() {
 		return false
 	}
 	hold := time.Duration(r.Spec.EvictionGuard.MaxHoldSeconds) * time.Second

@@ -143,7 +143,7 @@ func (s *spec) rated() bool {
 }
 
 // rate: within no time of its length does a rule claim more nodes in service than a rate allows, or make its condition
-// False on more, also if it was not in force for a while. at is the time by the API server's clock.
+// False on more, also if it was not in force for a while. at is when it did.
 func (m *Model) rate(r *rule, at time.Time, what string) {
 	h := m.rules[r.Metadata.UID]
 	times := append(h.times[what], at)

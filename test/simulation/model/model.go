@@ -157,9 +157,8 @@ type underRule struct {
 	version int64   // the generation of the rule then
 
 	observed   observed
-	claimed    time.Time // when the rule claimed the node last, by the clock of the process that did, or by ours
-	claimedAt  time.Time
-	unsure     bool      // it was claimed by a clock that may have been wrong
+	claimed    time.Time // when the process that claimed the node last decided that
+	claimedAt  time.Time // when that was written
 	passed     time.Time // when a timeout let it pass
 	overridden time.Time // when it last was, as far as the model has looked
 	unheld     time.Time // when the rule last held, or could not be judged, before it was edited
@@ -195,7 +194,6 @@ type ruleHistory struct {
 	types   map[string]bool     // of conditions, that it ever published
 	handed  map[string]handOver // by the UID of the node
 	ready   time.Time           // when a node last became ready that was not before
-	readyAt []time.Time         // what records say about that, by the clocks of replicas
 	last    *rule
 	edited  time.Time // when more than its timeout and its limit was edited last
 	reread  edit      // the last edit of its evidence

@@ -73,10 +73,8 @@ func (m *Model) released(was, is *node, uid string) {
 	if is.claim(uid) != "" || at.IsZero() || at.Equal(before) {
 		return
 	}
-	h := m.rules[uid]
-	h.readyAt = append(h.readyAt, at)
 	if before.IsZero() {
-		h.ready = m.now()
+		m.rules[uid].ready = m.now()
 	}
 }
 
@@ -103,7 +101,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 		u.counted(shown, r)
 		u.forced = (v.override(shown) == "Hold" || shown.Spec.Unschedulable) && r.Spec.limited() &&
 			m.inService(shown, r) != no
-		u.claimed = latest(v.Now.Truncate(time.Second), shown.Metadata.CreationTimestamp)
+		u.claimed = v.Now.Truncate(time.Second)
 		u.claimedAt, u.passed = m.now().Truncate(time.Second), time.Time{}
 		u.free, u.before = shown.Spec.Unschedulable, !r.Spec.limited()
 		u.perhaps = u.perhaps || v.Blind && was.Metadata.Annotations[r.key()] == ""

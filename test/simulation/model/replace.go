@@ -5,7 +5,6 @@ package model
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -81,37 +80,29 @@ func (m *Model) intends(was, is *rule, v *View) {
 	before, after := lastOf(was.Status.Replacements.Last), lastOf(is.Status.Replacements.Last)
 	m.takesBack(h, before, after, is.Metadata.Generation)
 	for uid, r := range sorted(after) {
-		if r.begins(before[uid], is.Metadata.Generation) && v != nil && r.HandoverTime.Add(time.Second).After(v.Now) {
-			m.intended(is, &r.replacement, h, v)
+		if r.begins(before[uid], is.Metadata.Generation) && v != nil {
+			m.intended(is, &r, h, v)
 		}
 	}
 }
 
-// latestOf is the last replacement of a node in a status, and how many of it there are.
-type latestOf struct {
-	replacement
-	of int
-}
-
 // lastOf are the last replacements of the nodes, by their UIDs.
-func lastOf(all []replacement) map[string]latestOf {
-	out := map[string]latestOf{}
+func lastOf(all []replacement) map[string]replacement {
+	out := map[string]replacement{}
 	for _, r := range all {
-		out[r.NodeUID] = latestOf{r, out[r.NodeUID].of + 1}
+		out[r.NodeUID] = r
 	}
 	return out
 }
 
-// begins reports whether a replacement is a new one. What a clock that was ahead dated in the future is dated now; so
-// after the clock was set back, only its number, or the version of the rule, tells.
-func (r latestOf) begins(before latestOf, generation int64) bool {
-	return r.Generation == generation &&
-		(r.HandoverTime.After(before.HandoverTime) || r.of > before.of || before.Generation != generation)
+// begins reports whether a replacement is a new one.
+func (r *replacement) begins(before replacement, generation int64) bool {
+	return r.Generation == generation && r.HandoverTime.After(before.HandoverTime)
 }
 
 // takesBack notes the end of an intention that was refused: without a new one, the last one of a node is no longer
 // there, or is again the one before.
-func (m *Model) takesBack(h *ruleHistory, former, now map[string]latestOf, generation int64) {
+func (m *Model) takesBack(h *ruleHistory, former, now map[string]replacement, generation int64) {
 	for uid, r := range now {
 		if of, known := former[uid]; !known || r.begins(of, generation) {
 			return
@@ -181,48 +172,25 @@ func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 		next.before = last.all()
 	}
 	h.handed[of.NodeUID] = next
-	hour, row := m.handOvers(h, r, v)
+	hour, row := m.handOvers(h, r)
 	m.check("replaces", hour <= max(1, t.Replace.MaxPerHour), "rule %s hands over %d nodes within an hour", name, hour)
 	m.check("replaces", row <= mostInARow || m.hasFull(r, v), "rule %s hands over %d nodes, and none became ready", name,
 		row)
 }
 
 // handOvers counts those within the last hour, and those of a rule's generation since a node became ready.
-func (m *Model) handOvers(h *ruleHistory, r *rule, v *View) (hour, row int) {
-	for uid, handed := range h.handed {
-		inARow := 0
+func (m *Model) handOvers(h *ruleHistory, r *rule) (hour, row int) {
+	for _, handed := range h.handed {
 		for _, o := range handed.all() {
 			if m.within(o.at) {
 				hour++
 			}
 			if o.generation == r.Metadata.Generation && o.at.After(h.ready) {
-				inARow++
+				row++
 			}
 		}
-		row += min(inARow, h.later(uid, r, v))
 	}
 	return hour, row
-}
-
-// later is how many replacements of a node may be later than when a node last became ready. If a clock that was ahead
-// dated that in the future, it ends the row of the replacements that the status dates before, when that time has come
-// by the replica's clock.
-func (h *ruleHistory) later(uid string, r *rule, v *View) (n int) {
-	at := h.ready.Add(slack)
-	for _, t := range h.readyAt {
-		if !t.After(v.Now) {
-			at = latest(at, t)
-		}
-	}
-	if at.Equal(h.ready.Add(slack)) {
-		return math.MaxInt
-	}
-	for _, o := range r.Status.Replacements.Last {
-		if o.NodeUID == uid && !o.HandoverTime.Before(at) {
-			n++
-		}
-	}
-	return n
 }
 
 // within reports whether a replacement surely was within the last hour.

@@ -111,9 +111,7 @@ func (m *Model) toldOnly(was, is *node, events []Event) {
 		marker := strings.HasPrefix(of, markerPrefix) && was.Metadata.Annotations[of] == ""
 		happened["BootstrapCompleted"] = happened["BootstrapCompleted"] || marker
 		if b, a := was.record(uid), is.record(uid); ok {
-			// A time by the clock of a former leader, minutes ahead, does not count: the next one writes its own.
-			timedOut := !a.TimedOut.IsZero() && !a.TimedOut.Equal(b.TimedOut)
-			happened["ReadinessTimedOut"] = happened["ReadinessTimedOut"] || timedOut
+			happened["ReadinessTimedOut"] = happened["ReadinessTimedOut"] || a.TimedOut.After(b.TimedOut)
 			happened["NodeRearmed"] = happened["NodeRearmed"] || a.BootID != b.BootID
 			happened["TaintAdopted"] = happened["TaintAdopted"] || a.Taint != b.Taint
 		}

@@ -5,8 +5,7 @@ package script
 
 import "fmt"
 
-// corners are scenes about rules that are not in force, and about decisions that depend on a place, or on a clock that
-// is set.
+// corners are scenes about rules that are not in force, and about decisions that depend on a place.
 func (g *generator) corners() {
 	for range 2 {
 		one(g, g.pauses, g.pauses, g.withdrawn, g.refuses, g.brings)(g.node())

@@ -155,7 +155,7 @@ func (g *generator) inForceWith(limits string) {
 		Value: `{"suspend":null,"dryRun":null,"maxUnavailable":null,"limits":` + limits + `}`})
 }
 
-// alone deletes the other rules: a timeout ends twice for a process whose clock is set back.
+// alone deletes the other rules, so that only those of the scene decide about its nodes.
 func (g *generator) alone() {
 	for r := 1; r <= MaxRules; r++ {
 		g.add(Step{Do: "rule.delete", Rule: r})
