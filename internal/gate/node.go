@@ -4,6 +4,7 @@
 package gate
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,7 +132,7 @@ func DecideNode(in *NodeInput) Outcome {
 		d.Verdict = verdict
 		out.recheck(d.RecheckAt)
 		d.Unpublished, d.Unprobed = displaced[rule.Name].Verdict, displaced[rule.Name].Probe
-		plain := withoutOverride(one, d)
+		plain := withoutOverride(one, d, in.Reserve)
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
@@ -150,15 +151,25 @@ func DecideNode(in *NodeInput) Outcome {
 }
 
 // withoutOverride returns what the decision would be without an override. That is what other rules require and what the
-// rule publishes: a person who releases or holds a node says nothing about its evidence.
-func withoutOverride(in nodeview.Input, d *state.Decision) *state.Decision {
+// rule publishes: a person who releases or holds a node says nothing about its evidence. The node does not wait for the
+// limits, and a condition that is False needs no room.
+func withoutOverride(in nodeview.Input, d *state.Decision,
+	reserve func(*ruleset.Rule, limit.Request) string) *state.Decision {
 	if in.Override.Action == nodeview.OverrideNone {
 		return d
 	}
-	in.Override = nodeview.Override{}
-	plain := state.Decide(in).Granted
+	node := *in.Node
+	node.Annotations = maps.Clone(node.Annotations)
+	delete(node.Annotations, v1alpha1.OverrideAnnotation)
+	in.Node, in.Override, in.State = &node, nodeview.Override{}, nodeview.StateOf(in.Rule, &node, in.Now)
+	choice := state.Decide(in)
+	plain := &choice.Granted
+	ask := limit.Request{Domains: in.State.Domains, Held: choice.Held, Peek: true}
+	if choice.Otherwise != nil && !in.State.MarkedFalse && reserve(in.Rule, ask) != "" {
+		plain = choice.Otherwise
+	}
 	plain.Verdict = d.Verdict
-	return &plain
+	return plain
 }
 
 // recheck requests another decision at a time, unless the time is zero.

@@ -167,6 +167,32 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 	}
 }
 
+// TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit: the rule holds as many nodes as it may, but none of
+// them is False, because their evidence is missing. So there is room for a condition and none for a taint. Without an
+// override, the node is exempt, and its condition is Unknown.
+func TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit(t *testing.T) {
+	decide := func(action nodeview.OverrideAction) []string {
+		n := aged().Condition("A", isFalse, now.Add(-time.Hour))
+		if action != nodeview.OverrideNone {
+			n.Annotation(v1alpha1.OverrideAnnotation, string(action))
+		}
+		in := input(n.Obj(), publishing("r").MaxUnavailable("1"))
+		in.Override.Action = action
+		in.Reserve = func(*ruleset.Rule, limit.Request) string { return "as many nodes as maxUnavailable allows" }
+		in.MayMark = func(*ruleset.Rule, limit.Request) string { return "" }
+		return changes(DecideNode(in))
+	}
+	plain := decide(nodeview.OverrideNone)
+	if diff := cmp.Diff([]string{"Unknown OverBudget"}, plain); diff != "" {
+		t.Fatalf("without an override (-want +got):\n%s", diff)
+	}
+	for _, action := range []nodeview.OverrideAction{nodeview.OverrideHold, nodeview.OverrideRelease} {
+		if diff := cmp.Diff(plain, decide(action)); diff != "" {
+			t.Errorf("override %s (-without +with):\n%s", action, diff)
+		}
+	}
+}
+
 // TestAPublishedConditionBecomesTrueUnderAnOverride: the node is decided again when its evidence has held long enough.
 func TestAPublishedConditionBecomesTrueUnderAnOverride(t *testing.T) {
 	for _, action := range []nodeview.OverrideAction{nodeview.OverrideHold, nodeview.OverrideRelease} {

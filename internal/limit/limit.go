@@ -214,11 +214,20 @@ type Request struct {
 	// Held says that the node is held already, without room under the limits. A rate does not apply: it is about how many
 	// nodes the rule begins to hold.
 	Held bool
+	// Peek only asks whether there is room. Nothing is granted, and the node does not wait.
+	Peek bool
 }
 
 // Reserve asks whether a node may use the limits. It returns why not, or "" if it may. Settle ends a grant. It may be
 // used now: the caller asks again before it tries again.
 func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
+	if r.Peek {
+		why = l.Why(r.Use, r.Domains)
+		if why == "" && !r.Held {
+			why = l.rateWhy(r.Use, now)
+		}
+		return why
+	}
 	g, granted := l.lines[r.Use].granted[n]
 	if !granted {
 		return l.reserve(n, r, now)

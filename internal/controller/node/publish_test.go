@@ -52,6 +52,29 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(publishedStatus(d, forged)).To(Equal(corev1.ConditionUnknown), "it becomes a label of a metric")
 	})
 
+	It("does not become False because a node is released by hand that its limit keeps free of the taint", func() {
+		rule := w.createRule(network().Publish(verdictType).MaxUnavailable("1"))
+		w.createNode(build.MakeNode("a"))
+		w.createNode(build.MakeNode("b"))
+		w.step(time.Minute)
+		w.inForce(rule, w.clock.Now()) // both were there before
+		w.setCondition("b", corev1.ConditionFalse)
+		w.step(time.Minute)
+		w.reconcile("a") // without evidence
+		Expect(w.held("a")).To(BeTrue())
+		verdict := func() string {
+			w.reconcile("b")
+			return published("b")
+		}
+		Expect(verdict()).To(Equal("Unknown NodegateRuleOverBudget"))
+		w.update("b", func(n *corev1.Node) { n.Annotations[v1alpha1.OverrideAnnotation] = "Release" })
+		Expect(verdict()).To(Equal("Unknown NodegateRuleOverBudget"))
+		w.setCondition("a", corev1.ConditionTrue)
+		w.reconcile("a")
+		Expect(w.held("a")).To(BeFalse())
+		Expect(verdict()).To(Equal("False NodegateRuleNotReady"), "the limit has room")
+	})
+
 	It("keeps it on each node, with one patch for all rules after that of the taint, and only when it changes", func() {
 		rule := w.createRule(network().Publish(verdictType))
 		w.createRule(build.MakeRule("second").Condition(cni).Publish("example.com/Second"))
