@@ -122,8 +122,10 @@ func (f *Fleet) limit(rule types.UID, do func(*ruleState)) {
 }
 
 // Order returns the times of claims for the status of a rule with a rate, and when to order again, or 0. Issue lets
-// these claims be made when that is written.
+// these claims be made when that is written. The times stay as they are while the rule is not enforced, also if that is
+// since Material.
 func (f *Fleet) Order(rule *ruleset.Rule, before *v1alpha1.RateStatus) (o limit.Order, again time.Duration) {
+	o.Status = before
 	f.limit(rule.UID, func(s *ruleState) {
 		if s.rule == rule && rule.Mode == ruleset.Enforced {
 			now := f.now()

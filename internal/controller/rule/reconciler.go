@@ -215,9 +215,7 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 			again.RequeueAfter = next
 		}
 	}
-	if compiled.Mode == ruleset.Enforced {
-		status.Rate = order.Status
-	}
+	status.Rate = order.Status
 	if equality.Semantic.DeepEqual(status, rule.Status) {
 		r.Fleet.Issue(compiled, &order) // it has no new claims, and says when there are some
 		return again, nil

@@ -566,6 +566,39 @@ var _ = Describe("A rule", func() {
 			Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
 		})
 
+	It("keeps the times of its claims if it is frozen while its status is made", func(ctx context.Context) {
+		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
+		reserve := func(name string) string {
+			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()})
+		}
+		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+		d.reconcile()
+		Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
+		Expect(reserve("a")).To(BeEmpty())
+
+		// Another goroutine puts the rules in force again between Fleet.Material and Fleet.Order, as AvailabilityChanged
+		// does. The object on the API server stays the same, so that the write of the status has no conflict.
+		frozen := d.compiled.Freeze(ruleset.Problem{Reason: ruleset.ReasonUnavailable, Message: "pods cannot be read"})
+		d.KeptEndpoints = func(*ruleset.Rule) int {
+			d.Fleet.SetRules(ruleset.NewSet(frozen), d.nodes, d.clock.Now())
+			return 0
+		}
+		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+		d.step(statusInterval)
+		d.reconcile()
+		Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
+
+		d.KeptEndpoints = nil // the evidence can be read again
+		d.takeOver()
+		reserve("b")
+		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+		d.step(statusInterval)
+		d.reconcile()
+		Expect(reserve("b")).NotTo(BeEmpty(), "the rate is used up for ten minutes")
+	})
+
 	It("says that an older rule publishes the condition of its probe, before that a taint is shared",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().Probe("example.com/Ready", 9099), node("a"), node("b"))

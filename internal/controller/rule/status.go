@@ -71,7 +71,6 @@ func Status(rule *v1alpha1.NodeReadinessRule, m *fleet.Material, problem *guard.
 		ObservedGeneration: rule.Generation,
 		Nodes:              &m.Counts,
 		Limit:              m.Places,
-		Rate:               rule.Status.Rate,
 		AppliedNodes:       m.Applied,
 		FailedNodes:        keepTimes(rule.Status.FailedNodes, m.Failed, failed),
 		NodeEvaluations:    keepTimes(rule.Status.NodeEvaluations, m.Evaluations, evaluated),

@@ -8,8 +8,10 @@ func init() {
 	mutants = append(mutants, []mutant{
 		{"published conditions are limited in no domain", `Since: d.Verdict.Changed, Domains: d.Was.Domains}`,
 			`Since: d.Verdict.Changed, Domains: map[bool]string{false: d.Was.Domains}[MUTANT]}`, "marked"},
-		{"the times of claims are forgotten while a rule is not in force", `Rate:               rule.Status.Rate,
-`, `Rate:               map[bool]*v1alpha1.RateStatus{false: rule.Status.Rate}[MUTANT],
+		{"the times of claims are forgotten while a rule is not in force", `	o.Status = before
+`, `	if !MUTANT {
+		o.Status = before
+	}
 `, "rate"},
 		{"claims are made whose times could not be written", `		return retry(err, "writing the status of rule %q", rule.Name)
 	}
