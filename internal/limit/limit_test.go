@@ -436,6 +436,18 @@ func TestAPlaceStaysInItsDomain(t *testing.T) {
 			t.Errorf("status %+v", got)
 		}
 	})
+	t.Run("an hour, also if the clock was ahead when it was deleted", func(t *testing.T) {
+		f := newFleet(t, racks("a"), limitOf("1", ""))
+		f.asks(0)
+		f.Delete(0, f.nodes[0], start.Add(24*time.Hour))
+		f.is(0, Node{})
+		if _, again := f.FreePlaces(start); again != time.Hour {
+			t.Errorf("again after %s", again)
+		}
+		if freed, _ := f.FreePlaces(start.Add(time.Hour)); !freed {
+			t.Error("the place is still in use after an hour")
+		}
+	})
 	t.Run("until a new node is ready elsewhere", func(t *testing.T) {
 		f := newFleet(t, racks("a", "a", "b"), limitOf("2", rack))
 		f.asks(0, 1)

@@ -138,6 +138,9 @@ func (l *Limit) freeDeleted(now time.Time) (freed bool, again time.Duration) {
 	if l.all.deleted == 0 {
 		return false, 0
 	}
+	if l.deletedAt.After(now) { // the clock was set back meanwhile
+		l.deletedAt = now
+	}
 	if again = l.deletedAt.Add(placeKept).Sub(now); again > 0 {
 		return false, again
 	}
