@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/guard"
 	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/readiness"
@@ -579,6 +580,23 @@ func TestADryRunsMaterialCountsAndNames(t *testing.T) {
 	m := s.material()
 	if m.ToTaint != 20 || m.ToUntaint != 5 || m.Risky != 5 || len(m.NamesToTaint) != 10 || len(m.NamesToUntaint) != 5 ||
 		m.Truncated {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestGuardsAreCountedAlsoWhereTheRuleDoesNotMatch: the guard of a suspended rule continues on a node that was
+// relabelled.
+func TestGuardsAreCountedAlsoWhereTheRuleDoesNotMatch(t *testing.T) {
+	s := newScene(t, rule(""), 5)
+	for i, hold := range []guard.HoldState{guard.HoldActive, guard.HoldActive, guard.HoldEnded, guard.HoldEnding, ""} {
+		e := s.entry(i, v1alpha1.NodeStateExempt, state.ReasonSuspended)
+		if i > 0 {
+			e.Current.Matches, e.State, e.Reason = false, "", ""
+		}
+		e.Hold = hold
+		s.records(i, e)
+	}
+	if m := s.material(); m.Guarded != 2 || m.GuardEnded != 1 || m.Counts.Matched != 1 {
 		t.Errorf("%+v", m)
 	}
 }
