@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -71,6 +72,28 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 				t.Errorf("rechecks at %s, a heartbeat decides: %t", v.RecheckAt, v.HeartbeatCounts)
 			}
 		})
+	}
+}
+
+// TestEvidenceWithoutATimeCountsOnceTheBootIsConfirmed, since it may be from before the boot.
+func TestEvidenceWithoutATimeCountsOnceTheBootIsConfirmed(t *testing.T) {
+	csiNode := &storagev1.CSINode{}
+	csiNode.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "csi.example.com"}}
+	for name, requirement := range map[string]v1alpha1.Requirement{
+		"CSI driver": {CSIDriver: &v1alpha1.CSIDriverRequirement{Name: "csi.example.com"}},
+		"devices":    {Devices: &v1alpha1.DevicesRequirement{Driver: "gpu.example.com", Min: 1}},
+		"no taint":   {NoTaint: &v1alpha1.NoTaintRequirement{Key: "example.com/x", Effect: "NoSchedule"}},
+	} {
+		requirement.Name = "it"
+		rule := requiring(t, requirement)
+		for now, want := range map[int]bool{0: false, 119: false, 120: true} {
+			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(now)).Obj()
+			facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)},
+				Gathered: &evidence.Gathered{CSINode: csiNode, Devices: map[string]int64{"gpu.example.com": 1}}}
+			if v := Evaluate(rule, facts, Observed{}, at(now)); v.Ready != want {
+				t.Errorf("%s, %d s after the boot: ready is %t", name, now, v.Ready)
+			}
+		}
 	}
 }
 
