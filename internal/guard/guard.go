@@ -121,7 +121,7 @@ func decide(rule *ruleset.Rule, r *Request) (Decision, bool) {
 		d.Message = denial(rule, r, "has not been ready again for long enough, or still has the taint of the node controller")
 	case d.Hold.State == HoldActive:
 		why := ""
-		if byNodeAlone(rule) {
+		if ByNodeAlone(rule) {
 			why = ": " + in.Verdict.Blocking()
 		}
 		d.Message = denial(rule, r, fmt.Sprintf("is not ready%s; its pods are guarded until %s", why,
@@ -161,7 +161,7 @@ func inputOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) nodeview.Inpu
 // and the guard would never end. Nor does the evidence tell if the node's clock is wrong, so that the node was ready
 // before the leader saw that it was not.
 func hold(in *nodeview.Input) Hold {
-	if !byNodeAlone(in.Rule) {
+	if !ByNodeAlone(in.Rule) {
 		return recordedHold(*in)
 	}
 	facts := &evidence.Facts{Node: in.Node, Boot: in.State.Boot}
@@ -174,9 +174,9 @@ func hold(in *nodeview.Input) Hold {
 	return h
 }
 
-// byNodeAlone reports whether the node alone tells whether it is ready. Only the leader gathers other
+// ByNodeAlone reports whether the node alone tells whether it is ready. Only the leader gathers other
 // evidence, and the guard of a frozen rule continues by its record.
-func byNodeAlone(rule *ruleset.Rule) bool {
+func ByNodeAlone(rule *ruleset.Rule) bool {
 	return !rule.Inert() && !slices.ContainsFunc(rule.Requirements, func(q evidence.Requirement) bool {
 		return q.Origin() != evidence.OnNode
 	})

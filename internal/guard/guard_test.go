@@ -277,6 +277,18 @@ func TestHoldOn(t *testing.T) {
 	}
 }
 
+// TestTheEventOfAGuardThatIsActiveAgain: the node is back after maxHoldSeconds, and is guarded for ten more seconds.
+func TestTheEventOfAGuardThatIsActiveAgain(t *testing.T) {
+	r := ruleset.Compile(rule().Obj(), nil, at(0))
+	passed := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(60))
+	h := HoldOn(r, back(95).Annotation(recordKey, passed).Obj(), at(95))
+	h.Change = Guarded
+	want := "Rule link guards the node's pods against eviction until 2026-01-02T15:01:45Z: the node is ready again"
+	if got := h.Event(r, "").Text; got != want {
+		t.Errorf("says %q, want %q", got, want)
+	}
+}
+
 // TestAGuardBeginsWithTheNode: by a clock that is behind, the node is created later. Records drop times before that.
 func TestAGuardBeginsWithTheNode(t *testing.T) {
 	n := lost().Unannotate(recordKey).Created(at(30)).Obj()

@@ -43,9 +43,12 @@ type Event struct {
 func (h *Hold) Event(rule *ruleset.Rule, ended string) Event {
 	switch {
 	case h.Change == Guarded:
+		until, why := h.Until, ", or until its evidence holds again"
+		if h.Calm.After(until) {
+			until, why = h.Calm, ": the node is ready again"
+		}
 		return Event{Reason: reasonPodsGuarded, Action: actionGuard, Text: fmt.Sprintf(
-			"Rule %s guards the node's pods against eviction until %s, or until its evidence holds again",
-			rule.Name, h.Until.UTC().Format(time.RFC3339))}
+			"Rule %s guards the node's pods against eviction until %s%s", rule.Name, until.UTC().Format(time.RFC3339), why)}
 	case h.Change == Unguarded:
 		return Event{Reason: reasonPodsUnguarded, Action: actionUnguard, Good: true,
 			Text: fmt.Sprintf("Rule %s no longer guards the node's pods", rule.Name)}

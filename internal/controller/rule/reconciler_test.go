@@ -408,6 +408,14 @@ var _ = Describe("A rule", func() {
 		guarding := d.condition(v1alpha1.ConditionGuarding)
 		Expect(guarding.Status).To(Equal(metav1.ConditionFalse))
 		Expect(guarding.Reason).To(Equal(ReasonDryRun))
+		Expect(guarding.Message).To(HaveSuffix("with a warning"))
+	})
+
+	It("says that a dry-run gives no warnings about a guard that only the leader evaluates", func(ctx context.Context) {
+		d := newDesk(ctx, network().EvictionGuard(60).DryRun(true).After("other"), node("a"))
+		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateReady})
+		d.reconcile()
+		Expect(d.condition(v1alpha1.ConditionGuarding).Message).To(ContainSubstring("does not rehearse"))
 	})
 
 	It("says nothing of an edited dry-run before all nodes were looked at", func(ctx context.Context) {

@@ -263,6 +263,9 @@ func conflicts(m *fleet.Material, set setter) {
 // guardCondition sets the condition that says whether the eviction guard works.
 func guardCondition(m *fleet.Material, problem *guard.Problem, set setter) {
 	switch {
+	case m.Rule.Mode == ruleset.DryRun && !guard.ByNodeAlone(m.Rule):
+		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run, which does not rehearse its "+
+			"eviction guard: only the leader evaluates its requirements, and records nothing in a dry-run")
 	case m.Rule.Mode == ruleset.DryRun:
 		set(v1alpha1.ConditionGuarding, false, ReasonDryRun, "The rule is in dry-run: it allows the evictions that it "+
 			"would deny, with a warning")
