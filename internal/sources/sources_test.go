@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -240,10 +241,23 @@ var _ = Describe("The sources of evidence", func() {
 	})
 })
 
-func TestStripKeepsNothingElse(t *testing.T) {
-	p := pod("a", "n", nil)
+func TestStripKeepsWhatRulesReadAndNothingElse(t *testing.T) {
+	status := corev1.PodStatus{Phase: corev1.PodRunning,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		StartTime:  new(metav1.Unix(1, 0)),
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "c", Ready: true, State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.Unix(2, 0)}}}}}
+	want := pod("a", "n", map[string]string{"component": "init"})
+	want.Spec = corev1.PodSpec{NodeName: "n", Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}},
+		Tolerations: []corev1.Toleration{{Key: "k"}},
+		Containers:  []corev1.Container{{Name: "c", ReadinessProbe: &corev1.Probe{}}}}
+	want.Status = status
+	p := want.DeepCopy()
+	p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 	p.Spec.Volumes = []corev1.Volume{{Name: strings.Repeat("x", 10)}}
-	if stripped, ok := stripPod(p).(*corev1.Pod); !ok || len(stripped.Spec.Volumes) != 0 {
-		t.Errorf("%v", stripped)
+	p.Spec.Containers[0].Image, p.Spec.Containers[0].ReadinessProbe.PeriodSeconds = "registry.example.com/c", 5
+	p.Status.HostIP, p.Status.ContainerStatuses[0].ImageID = "192.0.2.1", "sha256:0"
+	if diff := cmp.Diff(any(want), stripPod(p)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
