@@ -332,12 +332,12 @@ var _ = Describe("Nodes that never become ready", func() {
 			Expect(p.handed).NotTo(BeEmpty())
 		}
 	},
-		Entry("while a pod of a user runs there, beside pods that are part of the node", func(p *provider) {
-			p.runPods(build.MakePod("default", "app"), build.MakeDaemonSet("default", "agent").Pod("x", time.Now()),
+		Entry("while a pod runs there, also of the system, beside pods that are part of the node", func(p *provider) {
+			p.runPods(build.MakePod(metav1.NamespaceSystem, "app"), build.MakeDaemonSet("default", "agent").Pod("x", time.Now()),
 				build.MakePod("default", "static").Annotation(corev1.MirrorPodAnnotationKey, "x"))
 		}, func(p *provider) {
-			Expect(server.Client.Delete(p.ctx, build.MakePod("default", "app").Obj(), client.GracePeriodSeconds(0))).
-				To(Succeed())
+			Expect(server.Client.Delete(p.ctx, build.MakePod(metav1.NamespaceSystem, "app").Obj(),
+				client.GracePeriodSeconds(0))).To(Succeed())
 		}),
 		Entry("while pods cannot be listed", func(p *provider) { p.unreadable = true },
 			func(p *provider) { p.unreadable = false }),
