@@ -9,7 +9,7 @@ import (
 )
 
 // slack is what the whole seconds of objects may cost.
-const slack = 2 * time.Second
+const slack = time.Second
 
 // observed is what was seen of a rule's verdict on a node, whether or not a replica was told of it. It begins again
 // when the rule is edited, when the node stops to match it, and when the evidence cannot be read.
