@@ -182,8 +182,8 @@ func ByNodeAlone(rule *ruleset.Rule) bool {
 	})
 }
 
-// outdated reports whether a deletion began before the node was ready again, and no taint of the node evicts the pod now.
-// Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
+// outdated reports whether a deletion began before the node was ready again, and no taint of the node evicts the pod
+// now. Only conditions tell how long ago that was. If their times do not, the start of the deletion is the bound.
 func outdated(rule *ruleset.Rule, r *Request, in nodeview.Input) bool {
 	began := Announced(r.Pod)
 	if began == nil || !in.Verdict.Ready || len(rule.Requirements) > 0 ||

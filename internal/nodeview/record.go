@@ -226,8 +226,8 @@ func ReadRecord(value string) (Record, bool) {
 // DecodeRecord parses a record. It drops invalid fields and times before the node's creation, because a record that is
 // copied from an earlier node of the same name must not release a node. A claim before the node's creation counts from
 // the creation: the webhook makes it in the creating request, and the API server sets the creation time after that. Of
-// times in the future, which another client has written, those that say that something has happened become now: the node
-// stays in service. The others are dropped.
+// times in the future, which another client has written, those that say that something has happened become now, so that
+// the node stays in service. The others are dropped.
 func DecodeRecord(value string, node *corev1.Node, now time.Time) (Record, bool) {
 	r, ok := ReadRecord(value)
 	if !ok {

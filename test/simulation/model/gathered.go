@@ -344,8 +344,6 @@ func (m *Model) daemonPod(n *node, r *rule, p *pod, least time.Duration, v *View
 }
 
 // daemon says whether a DaemonSet that belongs on a node counts as ready there.
-//
-//nolint:gocyclo // one case after the other
 func (m *Model) daemon(n *node, r *rule, q *daemonSetsRequirement, d *daemonSet, v *View) answer {
 	least := time.Duration(*cmp.Or(q.MinReadySeconds, &d.Spec.MinReadySeconds)) * time.Second
 	u, rec := m.node(n.Metadata.UID).under(r.Metadata.UID), n.record(r.Metadata.UID)

@@ -284,7 +284,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 	for r := range v.rules() {
 		u, s := h.under(r.Metadata.UID), &r.Spec
 		o := &u.observed
-		if v.suspended(r) && m.stillGuards(n, r, v) {
+		if v.suspended(r) && m.stillGuards(n, r) {
 			return r
 		}
 		switch {
@@ -305,7 +305,7 @@ func (m *Model) surelyGuards(n *node, v *View, since time.Time) *rule {
 
 // stillGuards reports whether a suspended rule's guard, which was active, surely is, also on a node that the rule does
 // not select any more.
-func (m *Model) stillGuards(n *node, r *rule, v *View) bool {
+func (m *Model) stillGuards(n *node, r *rule) bool {
 	g := n.record(r.Metadata.UID)
 	if r.Spec.EvictionGuard == nil || !g.GuardEnded.IsZero() || g.GuardedSince.IsZero() {
 		return false

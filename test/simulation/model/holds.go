@@ -192,24 +192,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		}
 		h := m.node(n.Metadata.UID)
 		if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
-			ahead := h.boot.After(h.booted.Add(4 * time.Minute))
-			switch {
-			case n.Status.NodeInfo.BootID != h.bootID, // as shown: from before the boot
-				h.perhapsSinceBoot(n, r):
-				return unknown
-			case !h.under(r.Metadata.UID).seen, ahead &&
-				(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
-				c.reported().After(now.Add(4 * time.Minute)):
-				return unknown
-			case c.reported().Before(h.boot):
-				if h.setBack {
-					return unknown // it may have been reported since
-				}
-				return no
-			case ahead: // such a time counts once the boot is confirmed
-				return unknown
-			}
-			return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
+			return h.reportedSinceBoot(n, r, c, now)
 		}
 		return yes
 	}
@@ -217,6 +200,28 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		return unknown
 	}
 	return sure(required == "Unknown")
+}
+
+// reportedSinceBoot says whether a condition counts as reported since the node's boot.
+func (h *nodeHistory) reportedSinceBoot(n *node, r *rule, c *condition, now time.Time) answer {
+	ahead := h.boot.After(h.booted.Add(4 * time.Minute))
+	switch {
+	case n.Status.NodeInfo.BootID != h.bootID, // as shown: from before the boot
+		h.perhapsSinceBoot(n, r):
+		return unknown
+	case !h.under(r.Metadata.UID).seen, ahead &&
+		(now.After(h.booted.Add(2*time.Minute)) || !c.LastHeartbeatTime.After(now.Add(6*time.Minute))),
+		c.reported().After(now.Add(4 * time.Minute)):
+		return unknown
+	case c.reported().Before(h.boot):
+		if h.setBack {
+			return unknown // it may have been reported since
+		}
+		return no
+	case ahead: // such a time counts once the boot is confirmed
+		return unknown
+	}
+	return unknownUntil(!now.Before(h.booted.Add(time.Minute)))
 }
 
 // status is the status that counts: what is stale, or no status, is Unknown.

@@ -47,7 +47,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.publishes(was, is, v)
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
-	m.keeps(was, is, v)
+	m.keeps(was, is)
 	for r := range v.rules() {
 		m.moves(was, is, r)
 		m.frozen(was, is, r, v)
@@ -204,7 +204,7 @@ func (m *Model) asks(id string, v *View) bool {
 }
 
 // keeps: the completion marker of a deleted rule stays for ten minutes, unless a rule of its name takes it over.
-func (m *Model) keeps(was, is *node, v *View) {
+func (m *Model) keeps(was, is *node) {
 	for key, value := range was.Metadata.Annotations {
 		uid, ok := strings.CutPrefix(key, markerPrefix)
 		h := m.rules[uid]
