@@ -32,13 +32,28 @@ func (n *node) lacks(r *rule) bool {
 
 // inherits reports whether a rule takes over the marker of a deleted rule of its name.
 func inherits(was, is *node, r *rule) bool {
-	for key, value := range was.Metadata.Annotations {
-		_, stays := is.Metadata.Annotations[key]
-		if !stays && strings.HasPrefix(key, markerPrefix) && value == fmt.Sprintf(`{"rule-name":%q}`, r.Metadata.Name) {
+	for key := range was.Metadata.Annotations {
+		if _, stays := is.Metadata.Annotations[key]; !stays && was.markedAs(key, r) {
 			return true
 		}
 	}
 	return false
+}
+
+// markedAs reports whether an annotation of a node is the marker of a rule of this name.
+func (n *node) markedAs(key string, r *rule) bool {
+	return strings.HasPrefix(key, markerPrefix) &&
+		n.Metadata.Annotations[key] == fmt.Sprintf(`{"rule-name":%q}`, r.Metadata.Name)
+}
+
+// inheritable reports whether a rule has completed a node, or may take over the marker of a deleted rule of its name.
+func (n *node) inheritable(r *rule) bool {
+	for key := range n.Metadata.Annotations {
+		if n.markedAs(key, r) {
+			return true
+		}
+	}
+	return n.marked(r)
 }
 
 // stands: what a record claims is on the node after a write that is about taints.

@@ -388,7 +388,7 @@ func (m *Model) satisfied(n *node, other *rule, v *View, late bool) answer {
 		return unknown
 	case other.Spec.bootstrap() && n.marked(other) && (!other.Spec.rearms() || m.node(n.Metadata.UID).boot.IsZero()):
 		return yes
-	case other.Spec.bootstrap() && (n.marked(other) || n.letsPass(other)):
+	case other.Spec.bootstrap() && (n.inheritable(other) || n.letsPass(other)):
 		return unknown // it may have let the node pass for good
 	}
 	holds, windows := m.holds(n, other, v, late), other.Spec.Stabilization

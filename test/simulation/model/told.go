@@ -111,7 +111,9 @@ func (m *Model) toldOnly(was, is *node, events []Event) {
 		marker := strings.HasPrefix(of, markerPrefix) && was.Metadata.Annotations[of] == ""
 		happened["BootstrapCompleted"] = happened["BootstrapCompleted"] || marker
 		if b, a := was.record(uid), is.record(uid); ok {
-			happened["ReadinessTimedOut"] = happened["ReadinessTimedOut"] || a.TimedOut.After(b.TimedOut)
+			// A node that reboots in the second of its timeout may be out of time again.
+			again := !a.TimedOut.IsZero() && a.TimedOut.Equal(b.TimedOut) && a.BootID != b.BootID
+			happened["ReadinessTimedOut"] = happened["ReadinessTimedOut"] || a.TimedOut.After(b.TimedOut) || again
 			happened["NodeRearmed"] = happened["NodeRearmed"] || a.BootID != b.BootID
 			happened["TaintAdopted"] = happened["TaintAdopted"] || a.Taint != b.Taint
 		}

@@ -6,11 +6,6 @@ package mutants
 // These act too early or too late.
 func init() {
 	mutants = append(mutants, []mutant{
-		{"times of records that are far in the future are dropped", `		if latest.Before(t) {
-			*t = stamp
-`, `		if latest.Before(t) && !MUTANT {
-			*t = stamp
-`, "limit|windows|closed|room|taints|replaces|booting|status"},
 		{"no claim lapses when the rule is put in force again", `at.Before(rule.InForceSince) || at.Add(`,
 			`!MUTANT && at.Before(rule.InForceSince) || at.Add(`, "limit|taints|windows|status"},
 		{"a reboot by a clock that is far ahead is waited for", `at.After(n.Verdict.Since) && !at.After(n.Now) { // else`,

@@ -112,7 +112,7 @@ var mutants = []mutant{
 		"spared|limit"},
 	{"the guard of a completed rule has no end", `{asked, n.d.Hold.RecheckAt, m.until} {
 `, `{asked, n.d.Hold.RecheckAt, m.until} {
-		if MUTANT && m.final {
+		if MUTANT && m.reason == ReasonCompleted {
 			break
 		}
 `, "unguards|evicted"},
