@@ -82,6 +82,7 @@ func (l *linter) domains() {
 			sizes[n.Labels[e.Per]]++
 		}
 		switch {
+		case e.MaxDomains != nil && *e.MaxDomains == 0: // it holds no node in service, with any label
 		case 2*missing > len(selected):
 			l.warn(FewDomains, field+".per", "%d of %s that the rule selects do not have the label %s: they are one domain, so "+
 				"that maxDomains does not limit how many of them the rule holds, and max counts all of them together; check "+

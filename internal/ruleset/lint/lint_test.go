@@ -268,6 +268,9 @@ func TestWarnings(t *testing.T) {
 			rule: good().LimitPer("rack", "1"), facts: Facts{Nodes: inRacks("a", "-", "-")}, want: []Code{FewDomains},
 			says: "spec.limits[0].per: 2 of 3 nodes that the rule selects do not have the label rack",
 		},
+		"no rack at all, of nodes that have none": {
+			rule: good().MaxDomains("rack", 0), facts: Facts{Nodes: inRacks("-", "-")},
+		},
 		"as many racks as may be in use": {
 			rule: good().MaxDomains("rack", 2), facts: Facts{Nodes: inRacks("a", "b", "b")}, want: []Code{FewDomains},
 			says: "spec.limits[0].maxDomains: this is no limit: the nodes that the rule selects have 2 values of rack",
