@@ -97,6 +97,12 @@ func TestTakingOver(t *testing.T) {
 		"a node that it holds is held on": On(Fresh().Taint(Key, "theirs", NoSchedule), Rules(Incumbents()),
 			Then(1, "seen", "Held EvidenceMissing", Tainted{Key + "=theirs:NoSchedule"}, Recorded(Claimed(1))),
 		),
+		"what the other controller removes in the second in which it is taken over is added again": On(
+			Old().Taint(Key, "theirs", NoSchedule), Rules(Rule().ExistingNodes(v1alpha1.ExistingNodesNone)),
+			Then(1, "taken over", "Held EvidenceMissing", Adopted, Tainted{Key + "=theirs:NoSchedule"}),
+			Then(1, "opened too early", "Held EvidenceMissing", Edit(func(n *build.NodeWrapper) { n.Spec.Taints = nil }),
+				Added),
+		),
 		"a node that no longer matches is cleaned": On(Fresh().Unlabel("pool").Taint(Key, "theirs", NoSchedule),
 			Rules(Incumbents()),
 			Then(1, "seen", "cni", Removed),

@@ -72,7 +72,7 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 		s.Record, s.Shared = Record{Taint: FormatTaint(*rule.Taint), Since: metav1.NewTime(now.Truncate(time.Second))},
 			false
 	}
-	if s.lapsed(rule, node, now) {
+	if s.lapsed(rule, node) {
 		s.Record.DropClaim()
 	}
 	s.Claimed = s.Record.Taint != "" || rule.HoldsByVerdict() && !s.Record.Since.IsZero()
@@ -85,13 +85,10 @@ func StateOf(rule *ruleset.Rule, node *corev1.Node, now time.Time) State { //nol
 	return s
 }
 
-// lapsed reports whether the claim may be older than the time at which the rule was last put in force, and its taint is
-// no longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
-// A claim of this second or later tells nothing: perhaps the clock has been set back since.
-func (s *State) lapsed(rule *ruleset.Rule, node *corev1.Node, now time.Time) bool {
-	at := s.Record.Since.Time
-	before := at.Before(rule.InForceSince) || at.Add(time.Second).After(now)
-	return before && !rule.Inert() && rule.Existing(node) && s.Gone(node)
+// lapsed reports whether the claim is older than the time at which the rule was last put in force, and its taint is no
+// longer there. A user may have removed it while the rule was suspended. The limit applies before it is added again.
+func (s *State) lapsed(rule *ruleset.Rule, node *corev1.Node) bool {
+	return s.Record.Since.Time.Before(rule.InForceSince) && !rule.Inert() && rule.Existing(node) && s.Gone(node)
 }
 
 // Gone reports whether the taint that the rule claims is not on the node.
