@@ -26,6 +26,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodegate/nodegate/config/crd"
@@ -55,6 +56,7 @@ var (
 func init() {
 	runtime.MemProfileRate = 0
 	debug.SetGCPercent(1600)
+	retry.DefaultBackoff.Duration = 0 // stories do not wait in real time
 }
 
 // large is how many stories are enough for every predicate to be decisive.
