@@ -210,8 +210,9 @@ func (m *Model) unmarked(r *rule, exhausted *said, v *View) (some bool) {
 			continue
 		}
 		some = true
+		// The limit does not count the node, or its condition stays as it was.
 		if n.record(r.Metadata.UID).Published != t || v.override(n) != "" || m.node(n.Metadata.UID).full || r.Spec.rated() ||
-			n.Metadata.DeletionTimestamp != nil { // the limit does not count it, and its condition stays as it was
+			n.Metadata.DeletionTimestamp != nil || v.Refused[n.Metadata.Name] {
 			continue
 		}
 		m.check("reached", exhausted.Status == "True" && strings.Contains(exhausted.Message, "condition "+t+" is Unknown"),
