@@ -117,3 +117,14 @@ func (m *Model) plain(n *node, r *rule, v *View) bool {
 		(len(m.rules[r.Metadata.UID].inForce) == 1 || s.Timeout.Seconds > 0) &&
 		m.now().Sub(n.Metadata.CreationTimestamp) > time.Second
 }
+
+// AsksAgain reports whether the operator writes for ever. For a node without room for a record, under a rule that has a
+// rate and only publishes, nothing keeps that a turn of the rate was used: every five minutes, the node uses another one.
+func (m *Model) AsksAgain(v *View) bool {
+	for r := range v.rules() {
+		if r.Spec.Taint.Key == "" && r.Spec.rated() && m.hasFull(r, v) {
+			return true
+		}
+	}
+	return false
+}
