@@ -118,11 +118,11 @@ func (m *Model) plain(n *node, r *rule, v *View) bool {
 		m.now().Sub(n.Metadata.CreationTimestamp) > time.Second
 }
 
-// AsksAgain reports whether the operator writes for ever. For a node without room for a record, under a rule that has a
-// rate and only publishes, nothing keeps that a turn of the rate was used: every five minutes, the node uses another one.
+// AsksAgain reports whether the operator may write for ever. Without room for a record, nothing keeps that a node has
+// used a turn of a rate, unless the rule has put a taint on it: every five minutes, the node uses another one.
 func (m *Model) AsksAgain(v *View) bool {
 	for r := range v.rules() {
-		if r.Spec.Taint.Key == "" && r.Spec.rated() && m.hasFull(r, v) {
+		if r.Spec.rated() && m.hasFull(r, v) {
 			return true
 		}
 	}

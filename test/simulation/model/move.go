@@ -157,7 +157,8 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	}
 	if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 		!was.marked(r) && is.marked(r) {
-		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && v.override(shown) == "" {
+		let := r.Spec.bootstrap() && is.record(uid).Passed // by a timeout: the start has not ended
+		if r.Spec.NodeSelector.matches(shown.Metadata.Labels) && v.override(shown) == "" && !let {
 			holds := m.holds(shown, r, v, true)
 			w := &r.Spec.Stabilization
 			surely := w.ReadySeconds+w.MinHoldSeconds == 0 || !is.record(uid).Released.IsZero() || is.marked(r)
