@@ -235,13 +235,14 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 	h := m.node(uid)
 	h.boot, h.booted, h.bootID, h.found, h.setBack = at, m.now(), bootID, time.Time{}, false
 	h.full = h.full || len(bootID) > 64 // its record does not show it
-	for uid, r := range m.rules {
+	for id, r := range m.rules {
 		if r.last.Spec.rearms() {
-			u := h.under(uid)
+			u := h.under(id)
 			u.reborn = u.opened || u.served
 			u.opened, u.served, u.found = false, false, false
+			r.reboots(uid, m.now())
 		}
-		h.under(uid).seen = h.under(uid).seen || h.last != nil && h.last.record(uid).BootID != ""
+		h.under(id).seen = h.under(id).seen || h.last != nil && h.last.record(id).BootID != ""
 	}
 }
 

@@ -7,9 +7,10 @@ import "time"
 
 // place is the place of a node that was deleted while it used the limit of a rule.
 type place struct {
-	uid   string
-	at    time.Time
-	ready map[string]bool // nodes that had been ready under the rule before: they free no place
+	uid    string
+	at     time.Time
+	ready  map[string]bool      // nodes that had been ready under the rule before: they free no place
+	reborn map[string]time.Time // when such a node first rebooted since, and was new again to a rule that re-arms
 }
 
 // rereads is how late the operator may read the rules again when our CRD is served again: until then, no limit applies.
@@ -57,11 +58,21 @@ func (m *Model) vacates(v *View) {
 			if n := len(rh.places); n > 0 && m.now().Sub(rh.places[n-1].at) > time.Hour-slack {
 				rh.places = nil // they may be free by now
 			}
-			p := place{uid: uid, at: v.Now, ready: map[string]bool{}}
+			p := place{uid: uid, at: v.Now, ready: map[string]bool{}, reborn: map[string]time.Time{}}
 			for other, h := range m.nodes {
 				p.ready[other] = h.under(id).opened && h.boot.IsZero()
 			}
 			rh.places = append(rh.places, p)
+		}
+	}
+}
+
+// reboots notes that a node has rebooted. A rule that re-arms treats the node as new: when the node is ready again, it
+// frees a place.
+func (h *ruleHistory) reboots(uid string, at time.Time) {
+	for _, p := range h.places {
+		if _, again := p.reborn[uid]; p.ready[uid] && !again {
+			p.reborn[uid] = at
 		}
 	}
 }
@@ -94,7 +105,12 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 	first := rh.places[0]
 	for uid, h := range m.nodes {
 		u := h.under(r.Metadata.UID)
-		if !first.ready[uid] && (u.opened || u.perhaps || u.observed.last == 0 || !u.observed.yes.Before(first.at)) &&
+		since, reborn := first.reborn[uid]
+		if !reborn {
+			since = first.at
+		}
+		if (reborn || !first.ready[uid]) &&
+			(u.opened || u.perhaps || u.observed.last == 0 || !u.observed.yes.Before(since)) &&
 			(h.last == nil || m.existing(h.last, r) != yes) {
 			kept--
 		}
