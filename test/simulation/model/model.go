@@ -337,6 +337,7 @@ func (m *Model) RuleWritten(d Document) {
 	if h.last != nil && !reflect.DeepEqual(h.last.Spec.limits(), r.Spec.limits()) {
 		h.times = map[string][]time.Time{}
 	}
+	m.disarms(h.last, r)
 	m.kept.longest = max(m.kept.longest, r.Spec.endpointsHold())
 	h.taints[r.Spec.Taint.id()] = true
 	if t := r.Spec.Publish.ConditionType; t != "" {

@@ -75,6 +75,22 @@ func (m *Model) boots(was, is, shown *node, r *rule, v *View) {
 	}
 }
 
+// disarms notes that an edit ends the re-arming of a rule. A node in service may stay so if no record of the rule has
+// its last reboot: the operator may not have seen the reboot.
+func (m *Model) disarms(was, is *rule) {
+	if was == nil || !was.Spec.rearms() || is.Spec.rearms() {
+		return
+	}
+	for _, h := range m.nodes {
+		u := h.rules[is.Metadata.UID]
+		if u == nil || h.last == nil || h.boot.IsZero() {
+			continue
+		}
+		rec := h.last.record(is.Metadata.UID)
+		u.perhaps = u.perhaps || rec.BootID != h.bootID && (u.reborn || !rec.Released.IsZero())
+	}
+}
+
 // bootedUnder reports whether a node has become ready under a rule since its last reboot, as its record says.
 func (h *nodeHistory) bootedUnder(n *node, r *rule) bool {
 	rec := n.record(r.Metadata.UID)
