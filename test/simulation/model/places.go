@@ -7,10 +7,10 @@ import "time"
 
 // place is the place of a node that was deleted while it used the limit of a rule.
 type place struct {
-	uid    string
-	at     time.Time
-	ready  map[string]bool      // nodes that had been ready under the rule before: they free no place
-	reborn map[string]time.Time // when such a node first rebooted since, and was new again to a rule that re-arms
+	uid   string
+	at    time.Time
+	ready map[string]bool        // nodes that had been ready under the rule before: they free no place
+	boots map[string][]time.Time // when nodes have rebooted since, and were new again to a rule that re-arms
 }
 
 // rereads is how late the operator may read the rules again when our CRD is served again: until then, no limit applies.
@@ -58,7 +58,7 @@ func (m *Model) vacates(v *View) {
 			if n := len(rh.places); n > 0 && m.now().Sub(rh.places[n-1].at) > time.Hour-slack {
 				rh.places = nil // they may be free by now
 			}
-			p := place{uid: uid, at: v.Now, ready: map[string]bool{}, reborn: map[string]time.Time{}}
+			p := place{uid: uid, at: v.Now, ready: map[string]bool{}, boots: map[string][]time.Time{}}
 			for other, h := range m.nodes {
 				p.ready[other] = h.under(id).opened && h.boot.IsZero()
 			}
@@ -71,9 +71,7 @@ func (m *Model) vacates(v *View) {
 // frees a place.
 func (h *ruleHistory) reboots(uid string, at time.Time) {
 	for _, p := range h.places {
-		if _, again := p.reborn[uid]; p.ready[uid] && !again {
-			p.reborn[uid] = at
-		}
+		p.boots[uid] = append(p.boots[uid], at)
 	}
 }
 
@@ -97,23 +95,33 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 	}
 	kept := 0
 	for _, p := range rh.places {
-		if shown := m.node(p.uid).last; shown == nil || v.Nodes[shown.Metadata.Name] == nil ||
-			read[node](v.Nodes[shown.Metadata.Name]).Metadata.UID != p.uid {
+		shown := m.node(p.uid).last
+		if shown == nil || v.Nodes[shown.Metadata.Name] == nil {
+			kept++
+			continue
+		}
+		// For a process that has started since, a node that came back within the second may be the same one.
+		now := read[node](v.Nodes[shown.Metadata.Name])
+		if now.Metadata.UID != p.uid && (v.Started.Before(p.at) || now.Metadata.CreationTimestamp.After(p.at)) {
 			kept++
 		}
 	}
 	first := rh.places[0]
 	for uid, h := range m.nodes {
 		u := h.under(r.Metadata.UID)
-		since, reborn := first.reborn[uid]
-		if !reborn {
-			since = first.at
+		since, frees := first.at, len(first.boots[uid])
+		if frees > 0 {
+			since = first.boots[uid][0]
+		} else if h.last != nil && m.existing(h.last, r) == yes {
+			continue
 		}
-		if (reborn || !first.ready[uid]) &&
-			(u.opened || u.perhaps || u.observed.last == 0 || !u.observed.yes.Before(since)) &&
-			(h.last == nil || m.existing(h.last, r) != yes) {
-			kept--
+		if !first.ready[uid] {
+			frees++
 		}
+		if !u.opened && !u.perhaps && u.observed.last != 0 && u.observed.yes.Before(since) { // its start has not ended
+			frees--
+		}
+		kept -= max(0, frees)
 	}
 	return max(0, kept)
 }
