@@ -206,8 +206,10 @@ func (m *Model) room(r *rule, v *View) {
 	}
 	claimed, all, in, open := m.places(r, v)
 	m.reached(r, open, claimed, all, in, v)
+	unknown, most := m.unknownUses(r, open, in)
 	for _, n := range open {
-		m.check("room", r.full(n, claimed, all, in, m.now()), "rule %s leaves node %s open, and claims %d of %d",
+		full := r.full(n, claimed, all, in, m.now()) || r.full(n, claimed+unknown, all, most, m.now())
+		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d",
 			r.Metadata.Name, n.Metadata.Name, claimed, all+claimed)
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
 		u.waits, u.waited = v.Leader, latest(u.observed.from, u.observed.yes, u.observed.unsure)

@@ -206,13 +206,13 @@ func (m *Model) unknownUses(r *rule, open []*node, in *uses) (n int, most *uses)
 func (m *Model) unmarked(r *rule, exhausted *said, v *View) (some bool) {
 	t := r.Spec.Publish.ConditionType
 	for n := range v.nodes() {
-		if c := n.condition(t); t == "" || c.Reason != reasonPrefix+"OverBudget" || n.claim(r.Metadata.UID) == "" {
+		c, stays := n.condition(t), v.Refused[n.Metadata.Name] // the claim and the condition stay as they were
+		if t == "" || !stays && (n.claim(r.Metadata.UID) == "" || c.Reason != reasonPrefix+"OverBudget") {
 			continue
 		}
 		some = true
-		// The limit does not count the node, or its condition stays as it was.
 		if n.record(r.Metadata.UID).Published != t || v.override(n) != "" || m.node(n.Metadata.UID).full || r.Spec.rated() ||
-			n.Metadata.DeletionTimestamp != nil || v.Refused[n.Metadata.Name] {
+			n.Metadata.DeletionTimestamp != nil || stays { // the limit does not count it
 			continue
 		}
 		m.check("reached", exhausted.Status == "True" && strings.Contains(exhausted.Message, "condition "+t+" is Unknown"),
