@@ -30,6 +30,7 @@ type link struct {
 	ended     time.Time // the loss that surely was no outage
 	kept      time.Time // the loss that surely was one
 	keptUntil time.Time
+	keptBy    map[string]bool // the rules under which it was one, by UID
 }
 
 // patience is how long the operator may take for what is due.
@@ -130,10 +131,19 @@ func (m *Model) Decided(v *View) {
 }
 
 func (m *Model) decided(n *node, lost time.Time, v *View) {
-	if outage := m.inOutage(n, lost, v); outage != nil {
+	l := m.link(n.Metadata.Name)
+	for r := range v.rules() {
+		if !m.inOutage(n, lost, r, v) {
+			continue
+		}
 		m.Fields["an outage"] = true
-		l := m.link(n.Metadata.Name)
-		l.kept, l.keptUntil = lost, lost.Add(outage.Spec.endpointsHold())
+		if !l.kept.Equal(lost) {
+			l.kept, l.keptUntil, l.keptBy = lost, time.Time{}, map[string]bool{}
+		}
+		if until := lost.Add(r.Spec.endpointsHold()); until.After(l.keptUntil) {
+			l.keptUntil = until
+		}
+		l.keptBy[r.Metadata.UID] = true
 	}
 }
 
@@ -249,35 +259,31 @@ func (m *Model) alone(n *node, lost time.Time, v *View) bool {
 	return true
 }
 
-// inOutage returns a rule by which a lost node surely is in an outage; nil, if there is none. The rule was armed when
-// the node was lost.
-func (m *Model) inOutage(n *node, lost time.Time, v *View) *rule {
+// inOutage reports whether a lost node surely is in an outage under a rule, which was armed when the node was lost.
+// Each rule decides for itself: of the nodes that were lost before, only those count whose pods this rule keeps.
+func (m *Model) inOutage(n *node, lost time.Time, r *rule, v *View) bool {
 	action, _ := n.override()
 	if !m.settledLoss(n, lost) || m.now().Before(lost.Add(patience)) || action == "Release" {
-		return nil
+		return false
 	}
-	for r := range v.rules() {
-		hold, armed := r.Spec.endpointsHold(), m.kept.armed[r.Metadata.UID]
-		if !r.keeps(v) || !r.Spec.NodeSelector.matches(n.Metadata.Labels) || !m.kept.disturbed.Before(armed) ||
-			armed.After(lost) || !lost.Before(armed.Add(hold*3/4-patience)) || !m.now().Before(lost.Add(hold)) {
+	hold, armed := r.Spec.endpointsHold(), m.kept.armed[r.Metadata.UID]
+	if !r.keeps(v) || !r.Spec.NodeSelector.matches(n.Metadata.Labels) || !m.kept.disturbed.Before(armed) ||
+		armed.After(lost) || !lost.Before(armed.Add(hold*3/4-patience)) || !m.now().Before(lost.Add(hold)) {
+		return false
+	}
+	quiet, all := 0, 0
+	for other := range v.nodes() {
+		if !r.Spec.NodeSelector.matches(other.Metadata.Labels) {
 			continue
 		}
-		quiet, all := 0, 0
-		for other := range v.nodes() {
-			if !r.Spec.NodeSelector.matches(other.Metadata.Labels) {
-				continue
-			}
-			all++
-			o, at := m.link(other.Metadata.Name), other.lostAt()
-			if o.cut && lost.Sub(o.from) > silentFor && (at.IsZero() || !at.Before(lost) || o.kept.Equal(at)) {
-				quiet++
-			}
-		}
-		if r.Spec.outage(quiet, all) {
-			return r
+		all++
+		o, at := m.link(other.Metadata.Name), other.lostAt()
+		kept := o.kept.Equal(at) && o.keptBy[r.Metadata.UID]
+		if o.cut && lost.Sub(o.from) > silentFor && (at.IsZero() || !at.Before(lost) || kept) {
+			quiet++
 		}
 	}
-	return nil
+	return r.Spec.outage(quiet, all)
 }
 
 // PodWritten judges what the policy makes of a write of a pod's status.
