@@ -260,6 +260,8 @@ func (m *Model) passes(n *node, r *rule, v *View) answer {
 		return unknown
 	case t.Seconds == 0 || t.Action != "Release" && u.passed.IsZero():
 		return no
+	case v.Rehearses: // a rule in dry-run claims nothing, so that no timeout begins
+		return no
 	}
 	changed := latest(u.observed.yes, u.observed.unsure, u.unheld)
 	first, last := r.Spec.timeouts()
