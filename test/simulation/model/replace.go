@@ -150,7 +150,8 @@ func (v *View) rule(r *rule) *rule {
 func (m *Model) intended(r *rule, of *replacement, h *ruleHistory, v *View) {
 	name, t := r.Metadata.Name, &r.Spec.Timeout
 	why := v.frozen(r)
-	m.check("replaces", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() && t.Action == "Replace" && why == "",
+	inForce := why == "" || strings.HasSuffix(why, perhapsTheirs)
+	m.check("replaces", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced() && t.Action == "Replace" && inForce,
 		"rule %s hands node %s over, and is not in force %s", name, of.NodeName, why)
 	shown := read[node](v.Nodes[of.NodeName])
 	if shown != nil && shown.Metadata.UID != of.NodeUID {
