@@ -164,11 +164,14 @@ func (m *Model) restPods(v *View) {
 	}
 }
 
-// longUnguarded reports whether all guards of a node surely ended two minutes ago, under rules that were not edited
-// since, and the pod is due for as long.
+// longUnguarded reports whether the limits of all guards of a node surely passed two minutes ago, under rules that were
+// not edited since, the pod is due for as long, and no guard continues because the node is ready again.
 func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
 	edited := time.Time{}
 	for r := range v.rules() {
+		if m.recovers(n, r, v) {
+			return false
+		}
 		if edited = latest(edited, m.rules[r.Metadata.UID].edited); len(r.Spec.Requirements) == 0 {
 			continue
 		}
@@ -184,6 +187,18 @@ func (m *Model) longUnguarded(n *node, p *pod, v *View) bool {
 		due = latest(due, c.LastTransitionTime) // it may have been bound later
 	}
 	return n.has(unreachable+":NoExecute") && ready.Status == "Unknown" && v.Now.Sub(due) > 2*time.Minute
+}
+
+// recovers reports whether a guard is active because a node is ready again, or may be, and not yet for long enough. The
+// guard then continues, also at the limit or later. A frozen rule does not look whether the node is ready. If steady
+// cannot tell for how long the node is ready, it is long enough that the leader has known it for two minutes.
+func (m *Model) recovers(n *node, r *rule, v *View) bool {
+	o, rec := &m.node(n.Metadata.UID).under(r.Metadata.UID).observed, n.record(r.Metadata.UID)
+	if rec.GuardedSince.IsZero() || !rec.GuardEnded.IsZero() || v.frozen(r) != "" || o.last != yes && o.last != unknown {
+		return false
+	}
+	known := o.knower == v.Leader && m.now().Sub(o.known) > 2*time.Minute
+	return !known && !m.steady(n, r, yes, max(calm, r.Spec.Stabilization.ReadySeconds), v)
 }
 
 // longestHold is the longest maxHoldSeconds of a rule.
