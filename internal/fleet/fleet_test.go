@@ -124,6 +124,24 @@ func TestTheStatusOfARuleIsToldOfANodeThatIsMoved(t *testing.T) {
 	}
 }
 
+// TestTheStatusOfARuleIsToldOfAHeldNodeThatGetsAPlace: the node was held while it was cordoned, which used no place. Its
+// state and reason are the same before and after.
+func TestTheStatusOfARuleIsToldOfAHeldNodeThatGetsAPlace(t *testing.T) {
+	s := newScene(t, rule("1"), 1)
+	for i, place := range []string{"forced", "limited", "limited"} {
+		s.nodes[0] = build.WrapNode(inService(0)).Taint("example.com/net", "", corev1.TaintEffectNoSchedule).Annotation(
+			s.rule.RecordKey(), fmt.Sprintf(`{"taint":"example.com/net=:NoSchedule","released":"2026-01-02T03:04:05Z",%q:true}`,
+				place)).Obj()
+		s.Rule(s.rule.UID)
+		s.take()
+		s.records(0, s.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
+		s.tells(place, []int{1, 1, 0}[i])
+	}
+	if p := s.material().Places; p.InUse != 1 {
+		t.Errorf("places %+v", p)
+	}
+}
+
 // wakes checks which nodes were enqueued since the last time.
 func (s *scene) wakes(when string, want ...int) {
 	s.Helper()

@@ -70,6 +70,8 @@ func TestPublishedCondition(t *testing.T) {
 	stale := rule("r", "B").Publish(verdictType).Require(v1alpha1.ConditionRequirement{Type: "A", RequiredStatus: "True",
 		MaxAgeSeconds: new(int32(60))})
 	stale.Spec.Conditions = stale.Spec.Conditions[1:]
+	driver := publishing("r").Evidence(v1alpha1.Requirement{Name: "driver",
+		CEL: &v1alpha1.CELRequirement{Expression: "node.metadata.labels['driver'] == 'v5'"}})
 	for name, c := range map[string]struct {
 		rule *build.RuleWrapper
 		node *build.NodeWrapper
@@ -84,6 +86,10 @@ func TestPublishedCondition(t *testing.T) {
 		"a reporter that does not know": {node: node().Condition("A", isUnknown, since),
 			want: "Unknown EvidenceUnknown"},
 		"evidence is stale": {rule: stale,
+			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceUnknown"},
+		"an expression is false": {rule: driver,
+			node: node().Condition("A", isTrue, since).Label("driver", "v4"), want: "False NotReady"},
+		"an expression cannot be evaluated, because a label is missing": {rule: driver,
 			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceUnknown"},
 		"anyOf, one of them is missing": {rule: anyOf,
 			node: node().Condition("A", isFalse, since), want: "Unknown EvidenceUnknown"},
@@ -139,6 +145,30 @@ func TestAPublishedConditionAsksTheLimits(t *testing.T) {
 	}
 	if DecideNode(in); got != want {
 		t.Errorf("asked %+v, want %+v", got, want)
+	}
+}
+
+// TestANodeThatIsFalseKeepsItsDomain: the place that its published condition uses stays in the failure domain in which
+// the condition became False.
+func TestANodeThatIsFalseKeepsItsDomain(t *testing.T) {
+	since := now.Add(-time.Hour)
+	r := publishing("r").LimitPer("rack", "1")
+	n := marked(node().Condition("A", isFalse, since).Label("rack", "a"), isFalse, "NodegateRuleNotReady", "")
+	for _, c := range []struct{ tells, rack, evidence, want string }{
+		{"the node is False", "a", "False", "rack=a"},
+		{"its label changes", "b", "False", "rack=a"},
+		{"it is ready", "b", "True", "rack=a"}, // the condition is still False
+	} {
+		obj := n.Label("rack", c.rack).Without("A").Condition("A", corev1.ConditionStatus(c.evidence), since).Obj()
+		d := DecideNode(input(obj, r)).Decisions[0]
+		if d.Record.Domains != c.want {
+			t.Errorf("%s: the record has the domains %q, want %q", c.tells, d.Record.Domains, c.want)
+		}
+		n = build.WrapNode(obj).Annotation(d.Rule.RecordKey(), d.Record.Encode())
+	}
+	d := DecideNode(input(marked(n.Without(verdictType), isTrue, "NodegateRuleReady", "").Obj(), r)).Decisions[0]
+	if d.Record.Domains != "" {
+		t.Errorf("the condition is True: the record has the domains %q", d.Record.Domains)
 	}
 }
 
