@@ -126,6 +126,29 @@ type requirement struct {
 	needs []watch
 }
 
+// expressions are those of valid rules, as functions of a node. One that cannot be evaluated is unknown.
+var expressions = map[string]func(*node) answer{
+	`node.metadata.labels["example.com/pool"].matches("^(a|b)$")`: func(n *node) answer {
+		pool, there := n.Metadata.Labels["example.com/pool"]
+		return evaluated(there, pool == "a" || pool == "b")
+	},
+	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`: func(n *node) answer {
+		return sure(n.condition("example.com/B").Status == "True")
+	},
+	`node.metadata.annotations["nodegate.io/maintenance"] != "true"`: func(n *node) answer {
+		value, there := n.Metadata.Annotations[maintenance]
+		return evaluated(there, value != "true")
+	},
+}
+
+// evaluated is the answer of an expression that reads a label or an annotation, which the node may not have.
+func evaluated(there, is bool) answer {
+	if !there {
+		return unknown
+	}
+	return sure(is)
+}
+
 type csiNode struct {
 	Metadata metadata
 	Spec     struct {

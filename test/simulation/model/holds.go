@@ -152,8 +152,8 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 	case q.NoTaint != nil:
 		return m.undated(n, r, !n.has(taint{Key: q.NoTaint.Key, Effect: q.NoTaint.Effect}.id()))
 	case q.CEL != nil:
-		holds := expressions[q.CEL.Expression]
-		return m.undated(n, r, holds != nil && holds(n))
+		is := expressions[q.CEL.Expression]
+		return m.undated(n, r, is != nil && is(n) == yes)
 	}
 	return m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
 }
@@ -249,20 +249,6 @@ func (m *Model) undated(n *node, r *rule, satisfied bool) answer {
 		return unknown
 	}
 	return yes
-}
-
-// expressions are those of valid rules, as functions of a node.
-var expressions = map[string]func(*node) bool{
-	`node.metadata.labels["example.com/pool"].matches("^(a|b)$")`: func(n *node) bool {
-		return n.Metadata.Labels["example.com/pool"] == "a" || n.Metadata.Labels["example.com/pool"] == "b"
-	},
-	`node.status.conditions.exists(c, c.type == "example.com/B" && c.status == "True")`: func(n *node) bool {
-		return n.condition("example.com/B").Status == "True"
-	},
-	`node.metadata.annotations["nodegate.io/maintenance"] != "true"`: func(n *node) bool {
-		value, there := n.Metadata.Annotations[maintenance]
-		return there && value != "true"
-	},
 }
 
 func unknownUntil(ok bool) answer {

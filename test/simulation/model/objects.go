@@ -140,6 +140,7 @@ type rule struct {
 		Nodes              struct{ Matched, Ready, Held, Exempt, Failed, Pending int }
 		InForce            struct{ StartTime time.Time }
 		Limit              struct {
+			InUse   int
 			Deleted int
 			Domains []struct {
 				Per, Domain string

@@ -33,9 +33,9 @@ func (m *Model) publishes(was, is *node, v *View) {
 		if after.Status == "False" && before.Status != "False" {
 			h.marker[t] = v.Process
 			if h.markedAt == nil {
-				h.markedAt = map[string]domains{}
+				h.markedAt = map[string]markedIn{}
 			}
-			h.markedAt[t] = is.domains(r)
+			h.markedAt[t] = markedIn{at: is.domains(r)}
 			m.marks(r, t, is, v)
 		}
 	}
@@ -52,7 +52,7 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
 			h := m.node(n.Metadata.UID) // one that was moved since may count in another domain
-			if at, known := h.markedAt[t]; known && at == n.labelled() && at == n.domains(r) {
+			if at := h.markedAt[t].at; at != "" && at == n.labelled() && at == n.domains(r) {
 				in.take(at, true)
 			}
 		}
@@ -226,10 +226,13 @@ func (m *Model) refuted(n *node, r *rule, v *View) answer {
 	return out
 }
 
-// refutes says whether a requirement is why a rule does not hold, and was reported: of another rule, by its evidence,
-// also under an override.
+// refutes says whether a requirement is why a rule does not hold, and was reported: an expression that is false, or
+// another rule, by its evidence, also under an override.
 func (m *Model) refutes(n *node, q *requirement, v *View) answer {
-	if q.RuleSatisfied == nil {
+	switch {
+	case q.CEL != nil:
+		return sure(expressions[q.CEL.Expression](n) == no)
+	case q.RuleSatisfied == nil:
 		return unknown
 	}
 	other := read[rule](v.Rules[q.RuleSatisfied.Name])

@@ -8,6 +8,8 @@ func init() {
 	mutants = append(mutants, []mutant{
 		{"published conditions are limited in no domain", `Since: d.Verdict.Changed, Domains: d.Was.Domains}`,
 			`Since: d.Verdict.Changed, Domains: map[bool]string{false: d.Was.Domains}[MUTANT]}`, "marked"},
+		{"an expression that cannot be evaluated refutes", `refutes() bool { return f.err == nil }`,
+			`refutes() bool { return f.err == nil || MUTANT }`, "published"},
 		{"the times of claims are forgotten while a rule is not in force", `	o.Status = before
 `, `	if !MUTANT {
 		o.Status = before
