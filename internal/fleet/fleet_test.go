@@ -124,8 +124,8 @@ func TestTheStatusOfARuleIsToldOfANodeThatIsMoved(t *testing.T) {
 	}
 }
 
-// TestTheStatusOfARuleIsToldOfAHeldNodeThatGetsAPlace: the node was held while it was cordoned, which used no place. Its
-// state and reason are the same before and after.
+// TestTheStatusOfARuleIsToldOfAHeldNodeThatGetsAPlace: the node was held while it was cordoned, which used no place.
+// Its state and reason are the same before and after.
 func TestTheStatusOfARuleIsToldOfAHeldNodeThatGetsAPlace(t *testing.T) {
 	s := newScene(t, rule("1"), 1)
 	for i, place := range []string{"forced", "limited", "limited"} {

@@ -98,8 +98,8 @@ func (u *uses) open(key string) (n int) {
 	return n
 }
 
-// markedIn is where the condition that a rule publishes is False: the domains of the node, at the last quiet moment under a
-// generation of the rule. Zero: there was none, and the record may not have them yet.
+// markedIn is where the condition that a rule publishes is False: the domains of the node, at the last quiet moment
+// under a generation of the rule. Zero: there was none, and the record may not have them yet.
 type markedIn struct {
 	at      domains
 	settled int64
