@@ -32,8 +32,11 @@ import (
 // pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
 // policy cannot count nodes. So the operator decides afterwards: it reads the leases of all nodes once, and in Ended it
 // marks the pods of the node not ready, as the node controller would have. It does that once: kubelet may report them
-// ready again. A node that the rule no longer selects leaves the object from Armed and Marked. A node for which the
-// object has no room does not enter it.
+// ready again. A node for which the object has no room does not enter it.
+//
+// A node that the rule no longer selects, or that a rule no longer in force selects, leaves the object from Marked. If
+// the node is ready, it leaves from Ended, too, but never from Armed or Kept: the node may be lost after the operator
+// read it and before the object is written. The policy would keep its pods, and nothing would mark them later.
 
 const (
 	// EndpointsArmed is the state of a node whose pods would be kept ready.
@@ -173,7 +176,7 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		p.out.Left++
 		return "", false
 	case ready:
-		return EndpointsArmed, selected || p.Rule != nil && p.Rule.Pending() // what is armed stays so
+		return p.ready(before, selected)
 	case !known && kubeletReports(node):
 		return EndpointsMarked, true
 	case !known: // if the object was deleted, the policy may have kept its pods
@@ -188,6 +191,18 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		return EndpointsMarked, selected
 	}
 	return p.kept(node, since, before), true
+}
+
+// ready returns the next state of a node that is ready, and whether it is in the object.
+func (p *planner) ready(before string, selected bool) (string, bool) {
+	switch {
+	case selected || p.Rule != nil && p.Rule.Pending(): // what is armed stays so
+		return EndpointsArmed, true
+	case before == EndpointsEnded || before == EndpointsMarked:
+		return "", false
+	}
+	p.again(p.Now) // it leaves the object once the policy no longer keeps its pods
+	return EndpointsEnded, true
 }
 
 // pending reports whether the evidence of the rule, which selects the node, is being read, as after each start of the

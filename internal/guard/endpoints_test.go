@@ -48,6 +48,7 @@ func states(all ...string) map[string]string {
 }
 
 func TestEndpoints(t *testing.T) {
+	const now = -1
 	armed := states("", "", "", "")
 	release := func(nodes []*corev1.Node) { // n1 and n2
 		for _, n := range nodes[:2] {
@@ -74,7 +75,7 @@ func TestEndpoints(t *testing.T) {
 		left   int
 		want   map[string]string // nil: the rule leaves the object
 		kept   int
-		at     int // 0: the next renewal
+		at     int // 0: the next renewal; or now
 	}{
 		"all nodes are ready": {before: armed, nodes: fleet(), want: armed},
 		"a new rule":          {nodes: fleet(), want: armed},
@@ -133,7 +134,11 @@ func TestEndpoints(t *testing.T) {
 				for _, n := range nodes[:3] {
 					n.Labels = nil
 				}
-			}, want: map[string]string{"n1": "Ended", "n2": "Ended", "n4": ""}},
+			}, want: states("Ended", "Ended", "Ended", ""), at: now},
+		"a ready node that the rule no longer selects, and that the policy does not keep": {
+			before: states("Ended", "Marked", "", ""), nodes: fleet(), change: func(nodes []*corev1.Node) {
+				nodes[0].Labels, nodes[1].Labels = nil, nil
+			}, want: map[string]string{"n3": "", "n4": ""}},
 		"a node that has completed a bootstrap-only rule": {rule: func(r *build.RuleWrapper) { r.BootstrapOnly() },
 			before: states("", "", ""), nodes: fleet(1, 1), silent: quiet("n1", "n2", "n4"),
 			change: func(nodes []*corev1.Node) {
@@ -144,13 +149,17 @@ func TestEndpoints(t *testing.T) {
 		"a deleted node": {before: states("", "", "", "", ""), nodes: fleet(), want: armed},
 		"a rule that is gone": {noRule: true, before: states(stamp(10), "", "Ended", "Marked"),
 			nodes: fleet(30, 1, 50, 60), want: states("Ended", "Ended", "Ended")},
-		"a rule that is gone, and nothing is left to do": {noRule: true, before: states("Ended", ""), nodes: fleet(30),
-			done: true},
+		"a rule that is gone, and nodes that are ready": {noRule: true, before: states("", stamp(10), "Ended", "Marked"),
+			nodes: fleet(), want: states("Ended", "Ended"), at: now},
+		"a rule that is gone, and nothing is left to do": {noRule: true, before: states("Ended", "Ended"),
+			nodes: fleet(30), done: true},
 		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, before: states(stamp(10), "", "", ""),
-			nodes: fleet(30), want: states("Ended")},
+			nodes: fleet(30), want: states("Ended", "Ended", "Ended", "Ended"), at: now},
 		"a suspended rule keeps what it keeps": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
 			before: states(stamp(10), "", "", ""), nodes: fleet(30, 1), silent: quiet("n1", "n2"),
-			want: states(stamp(10), "Ended"), at: 10},
+			want: states(stamp(10), "Ended", "Ended", "Ended"), at: now},
+		"a suspended rule, and a node that is ready again": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
+			before: states(stamp(10)), nodes: fleet(), want: states("Ended"), at: now},
 		"a suspended rule, to the end": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
 			before: states(stamp(0)), nodes: fleet(40), want: states("Ended")},
 		"a suspended rule, and the override Release": {rule: func(r *build.RuleWrapper) { r.Suspend(true) },
@@ -162,7 +171,8 @@ func TestEndpoints(t *testing.T) {
 			}, want: states("Ended")},
 		"a frozen rule in dry-run": {frozen: ruleset.ReasonUnavailable,
 			rule:   func(r *build.RuleWrapper) { r.DryRun(true) },
-			before: states(stamp(10), "", "", ""), nodes: fleet(30), want: states("Ended")},
+			before: states(stamp(10), "", "", ""), nodes: fleet(30),
+			want: states("Ended", "Ended", "Ended", "Ended"), at: now},
 		"a frozen rule in dry-run that another controller acts on": {frozen: ruleset.ReasonOtherController,
 			rule:   func(r *build.RuleWrapper) { r.DryRun(true) },
 			before: states(stamp(10)), nodes: fleet(30), want: states(stamp(10)), at: 10},
@@ -170,8 +180,9 @@ func TestEndpoints(t *testing.T) {
 			nodes: fleet(1, 1, 1), silent: quiet("n1", "n2", "n3", "n4"), want: armed, at: 39},
 		"a rule whose evidence is being read, to the end": {frozen: ruleset.ReasonPending, before: armed,
 			nodes: fleet(1, 40), want: states("", "Ended", "", ""), at: 39},
-		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1), want: states("Ended")},
-		"no endpoints":          {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
+		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1),
+			want: states("Ended", "Ended", "Ended", "Ended"), at: now},
+		"no endpoints": {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
 		"no room for one more node": {before: states("", "", ""), nodes: fleet(), room: &Room{bytes: sizeOfNode("n4") - 1},
 			left: 1, want: states("", "", "")},
 		"room for one more node": {before: states("", "", ""), nodes: fleet(), room: &Room{bytes: sizeOfNode("n4")},
@@ -220,8 +231,8 @@ func TestEndpoints(t *testing.T) {
 			if c.at == 0 && KeepsEndpoints(in.Rule) {
 				c.at = 10
 			}
-			if c.at != 0 && !p.At.Equal(at(c.at)) {
-				t.Errorf("the next look is at %s, want %s", p.At, at(c.at))
+			if c.at != 0 && !p.At.Equal(at(max(c.at, 0))) {
+				t.Errorf("the next look is at %s, want %s", p.At, at(max(c.at, 0)))
 			}
 		})
 	}

@@ -70,7 +70,7 @@ type Keeper struct {
 	// there is no policy.
 	passed, looked time.Time
 	wanted, gone   bool
-	// lost are the nodes that this process has seen lost, of those that are not in Armed.
+	// lost are the nodes that were lost in the last pass.
 	lost sets.Set[string]
 
 	mu       sync.Mutex
@@ -319,8 +319,9 @@ func (k *Keeper) nodes(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoi
 		_, lost := lostAt(node)
 		switch {
 		case !lost && !wasLost(stored, node.Name):
-		case lost || seen.Has(node.Name):
+		case lost:
 			k.lost.Insert(node.Name)
+		case seen.Has(node.Name): // the cache is not behind the loss
 		default:
 			doubtful[node.Name] = i
 		}

@@ -333,7 +333,7 @@ func TestKeeper(t *testing.T) {
 	for _, n := range []string{"b", "c"} {
 		lease(n, renewed)
 	}
-	s.Nodes = interceptor.NewClient(server.Client, interceptor.Funcs{ // its cache is behind: no node was lost yet
+	behind := interceptor.NewClient(server.Client, interceptor.Funcs{ // a cache that is behind: no node was lost yet
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
 			err := c.List(ctx, list, opts...)
 			if nodes, ok := list.(*corev1.NodeList); ok {
@@ -343,6 +343,7 @@ func TestKeeper(t *testing.T) {
 			}
 			return err
 		}})
+	s.Nodes = behind
 	s.passes(1)
 	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
 	s.Nodes = server.Client
@@ -412,6 +413,38 @@ func TestKeeper(t *testing.T) {
 	if err != nil || result.RequeueAfter != 0 {
 		t.Errorf("it goes on looking: %+v, %v", result, err)
 	}
+
+	// The rule is gone, and a node is lost after the operator has read it and before it writes the object: the policy has
+	// kept its pod.
+	ready("a", corev1.ConditionTrue)
+	podReports()
+	s = newScene(t, server)
+	s.passes(0)
+	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
+	for _, n := range []string{"a", "b", "c"} {
+		lease(n, silent)
+	}
+	ready("a", corev1.ConditionUnknown)
+	s.passes(1)
+	s.has(server, map[string]string{"a": "kept", "b": "", "c": ""})
+	s.told("EndpointsKept Pods of the node that are ready stay so until")
+	ready("a", corev1.ConditionTrue)
+	s.rules()
+	s.refused = func(verb string) error {
+		if verb == "update *v1alpha1.KeptEndpoints" {
+			ready("a", corev1.ConditionUnknown)
+		}
+		return nil
+	}
+	s.passes(1)
+	podIs(corev1.ConditionTrue)
+	s.refused, s.Nodes = func(string) error { return nil }, behind
+	s.passes(1)
+	podIs(corev1.ConditionFalse)
+	s.Nodes = server.Client
+	s.told("EndpointsEnded Marked 1 pods of the node not ready: they are kept ready no longer")
+	s.passes(1)
+	s.has(server, nil)
 
 	// The object has no room for one more rule, until rules that are gone have left it.
 	read()
