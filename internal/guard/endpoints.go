@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
@@ -25,8 +26,8 @@ import (
 //	    └───────────────────────────────────────────────► │ Ended │ ───────────► │ Marked │
 //	                                                      └───────┘    marked    └────────┘
 //
-// A node that is ready is in Armed. One that is not ready when the rule begins to select it is in Ended, and in Marked
-// if kubelet says so itself. While the evidence of a rule is being read, nodes stay in Armed.
+// A ready node of a rule in force is in Armed. One that is not ready when the rule begins to select it is in Ended, and
+// in Marked if kubelet says so itself. While the evidence of a rule is being read, nodes stay in Armed.
 //
 // The states are in the object KeptEndpoints, by which the admission policy decides, too: in Armed and Kept it keeps
 // pods ready that the node controller would mark not ready. That happens before the operator knows of it, and the
@@ -68,8 +69,9 @@ type Endpoints struct {
 	// Rule is the rule in force, or nil if it is gone. Stored is what the object has of it, or nil.
 	Rule   *ruleset.Rule
 	Stored *endpointsv1alpha1.EndpointRule
-	// Nodes are all nodes.
-	Nodes []*corev1.Node
+	// Nodes are all nodes. Unread are those that may have been lost meanwhile: they stay in their states.
+	Nodes  []*corev1.Node
+	Unread sets.Set[string]
 	// Leases returns what the leases of nodes say. It returns nil if that is not known.
 	Leases func() map[string]Lease
 	// Done reports whether the pods of a node that has ended are marked, or kept by another rule.
@@ -170,6 +172,8 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 	selected := p.arms && p.guards(node)
 	ready, since := readySince(node, p.Now)
 	switch {
+	case known && p.Unread.Has(node.Name):
+		return before, true
 	case !known && !selected:
 		return "", false
 	case !known && (p.full || !p.Room.addNode(node.Name, len(p.before)+p.added)):
@@ -298,7 +302,9 @@ func (p *planner) count(leases map[string]Lease) {
 	for _, node := range p.Nodes {
 		lease, leased := leases[node.Name]
 		before := p.before[node.Name]
-		if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.guards(node) {
+		ready, _ := readySince(node, p.Now)
+		lostBefore := !ready && (before == EndpointsEnded || before == EndpointsMarked)
+		if !leased || lostBefore || !p.guards(node) {
 			continue
 		}
 		p.out.Total++

@@ -149,6 +149,11 @@ func TestEndpoints(t *testing.T) {
 		"a deleted node": {before: states("", "", "", "", ""), nodes: fleet(), want: armed},
 		"a rule that is gone": {noRule: true, before: states(stamp(10), "", "Ended", "Marked"),
 			nodes: fleet(30, 1, 50, 60), want: states("Ended", "Ended", "Ended")},
+		"one of four nodes is lost, and those that were lost before are ready": {
+			before: states("Ended", "Marked", "Ended", ""), nodes: fleet(), silent: quiet("n4"),
+			change: func(nodes []*corev1.Node) {
+				nodes[3] = build.WrapNode(nodes[3]).Condition("Ready", "Unknown", at(-1)).Obj()
+			}, want: states("", "", "", "Ended")},
 		"a rule that is gone, and nodes that are ready": {noRule: true, before: states("", stamp(10), "Ended", "Marked"),
 			nodes: fleet(), want: states("Ended", "Ended"), at: now},
 		"a rule that is gone, and nothing is left to do": {noRule: true, before: states("Ended", "Ended"),

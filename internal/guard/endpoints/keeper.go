@@ -14,7 +14,6 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -255,9 +254,9 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	if stored == nil {
 		return next, nil
 	}
-	nodes, err := k.nodes(ctx, stored)
-	if err != nil {
-		return next, err
+	nodes, unread, nerr := k.nodes(ctx, stored)
+	if nodes == nil {
+		return next, nerr
 	}
 	before := map[types.UID]*endpointsv1alpha1.EndpointRule{}
 	order := make([]types.UID, 0, len(stored.Rules))
@@ -278,8 +277,8 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	room, left := guard.RoomIn(stored.Rules), map[types.UID]int{}
 	plans := map[types.UID]guard.EndpointsPlan{}
 	for _, uid := range order {
-		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Done: k.done(stored, nodes),
-			Now: now, Room: room, Leases: func() map[string]guard.Lease { return leases.get(&err) }}
+		in := guard.Endpoints{Rule: rules.Rule(uid), Stored: before[uid], Nodes: nodes, Unread: unread,
+			Done: k.done(stored, nodes), Now: now, Room: room, Leases: func() map[string]guard.Lease { return leases.get(&err) }}
 		if k.gone && in.Rule != nil && !in.Rule.Inert() {
 			in.Rule = nil // the policy keeps nothing: end what it has kept
 		}
@@ -297,57 +296,10 @@ func (k *Keeper) pass(ctx context.Context, rules *ruleset.Set) (next time.Time, 
 	k.setLeft(rules, left)
 	written, werr := k.write(ctx, stored, all)
 	if werr != nil {
-		return next, errors.Join(err, werr)
+		return next, errors.Join(err, nerr, werr)
 	}
 	k.tell(rules, before, plans, written, nodes)
-	return next, err
-}
-
-// nodes returns all nodes. The cache of a new leader may be behind the states that its predecessor has written: a node
-// would leave its state because it was ready before it was lost. So such a node is read from the API server.
-func (k *Keeper) nodes(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints) ([]*corev1.Node, error) {
-	list := &corev1.NodeList{}
-	if err := k.Nodes.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	out, doubtful := make([]*corev1.Node, len(list.Items)), map[string]int{}
-	seen := k.lost
-	k.lost = sets.New[string]()
-	for i := range list.Items {
-		node := &list.Items[i]
-		out[i] = node
-		_, lost := lostAt(node)
-		switch {
-		case !lost && !wasLost(stored, node.Name):
-		case lost:
-			k.lost.Insert(node.Name)
-		case seen.Has(node.Name): // the cache is not behind the loss
-		default:
-			doubtful[node.Name] = i
-		}
-	}
-	for page := ""; len(doubtful) > 0; {
-		live := &corev1.NodeList{}
-		if err := k.Live.List(ctx, live, client.Limit(pageSize), client.Continue(page)); err != nil {
-			return nil, fmt.Errorf("listing nodes past the cache: %w", err)
-		}
-		for i := range live.Items {
-			if at, doubted := doubtful[live.Items[i].Name]; doubted {
-				out[at] = live.Items[i].DeepCopy()
-			}
-		}
-		if page = live.Continue; page == "" {
-			break
-		}
-	}
-	return out, nil
-}
-
-// wasLost reports whether a node is not in Armed under a rule.
-func wasLost(stored *endpointsv1alpha1.KeptEndpoints, node string) bool {
-	return slices.ContainsFunc(stored.Rules, func(r endpointsv1alpha1.EndpointRule) bool {
-		return r.Nodes[node] != guard.EndpointsArmed
-	})
+	return next, errors.Join(err, nerr)
 }
 
 // setLeft remembers for how many nodes there is no room, and enqueues the rules for which that has changed.

@@ -446,6 +446,27 @@ func TestKeeper(t *testing.T) {
 	s.passes(1)
 	s.has(server, nil)
 
+	// Nodes cannot be read past the cache: they stay in the object, and the pass goes on.
+	ready("a", corev1.ConditionTrue)
+	s = newScene(t, server)
+	s.passes(0)
+	s.rules()
+	s.passes(1)
+	s.refused = func(verb string) error {
+		if verb == "get *v1.Node" {
+			return errors.New("try again later")
+		}
+		return nil
+	}
+	if _, err := s.pass(1); err == nil {
+		t.Error("an error is lost")
+	}
+	s.has(server, map[string]string{"a": "Ended", "b": "Ended", "c": "Ended"})
+	s.refused = func(string) error { return nil }
+	s.passes(1)
+	s.has(server, nil)
+	ready("a", corev1.ConditionUnknown)
+
 	// The object has no room for one more rule, until rules that are gone have left it.
 	read()
 	for i := range endpointsv1alpha1.MaxRules {
