@@ -98,30 +98,8 @@ func (u *uses) open(key string) (n int) {
 	return n
 }
 
-// markedIn is where the condition that a rule publishes is False: the domains of the node, at the last quiet moment
-// under a generation of the rule. Zero: there was none, and the record may not have them yet.
-type markedIn struct {
-	at      domains
-	settled int64
-}
-
-// marked returns where a node surely uses a place because its published condition is False, and notes that. Empty: it
-// may use none, or in another domain.
-func (m *Model) marked(n *node, r *rule) domains {
-	h, t := m.node(n.Metadata.UID), r.Spec.Publish.ConditionType
-	c, was := n.condition(t), h.markedAt[t]
-	if h.marker[t] == 0 || !c.ours() || c.Status != "False" || h.full || h.tampered || len(m.publishers(t)) != 1 {
-		return ""
-	}
-	if was.settled != r.Metadata.Generation {
-		h.markedAt[t] = markedIn{n.domains(r), r.Metadata.Generation}
-		return ""
-	}
-	return was.at
-}
-
 // stays: a held node keeps its place in the domain in which it was held until it is released, even if its label
-// changes. So does one whose published condition is False. The status counts the places.
+// changes. The status counts the places.
 func (m *Model) stays(r *rule, v *View) {
 	if !r.Spec.limited() || !r.Spec.enforced() || v.frozen(r) != "" {
 		return
@@ -129,13 +107,9 @@ func (m *Model) stays(r *rule, v *View) {
 	least := newUses()
 	for n := range v.nodes() {
 		u := m.node(n.Metadata.UID).under(r.Metadata.UID)
-		marked := m.marked(n, r)
-		switch {
-		case !r.Spec.NodeSelector.matches(n.Metadata.Labels):
-		case n.claim(r.Metadata.UID) != "" && u.used && u.version == r.Metadata.Generation:
+		if n.claim(r.Metadata.UID) != "" && u.used && u.version == r.Metadata.Generation &&
+			r.Spec.NodeSelector.matches(n.Metadata.Labels) {
 			least.take(u.at, true)
-		case marked != "":
-			least.take(marked, true)
 		}
 	}
 	for d, held := range sorted(least.taken) {

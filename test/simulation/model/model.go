@@ -132,7 +132,7 @@ type nodeHistory struct {
 	last      *node
 	rules     map[string]*underRule // by UID
 	marker    map[string]int        // the process that made a published condition False, by type
-	markedAt  map[string]markedIn   // where a condition of a type became False
+	markedAt  map[string]domains    // of the node when a condition of a type became False
 }
 
 // underRule is what has become of a node under one rule.

@@ -33,9 +33,9 @@ func (m *Model) publishes(was, is *node, v *View) {
 		if after.Status == "False" && before.Status != "False" {
 			h.marker[t] = v.Process
 			if h.markedAt == nil {
-				h.markedAt = map[string]markedIn{}
+				h.markedAt = map[string]domains{}
 			}
-			h.markedAt[t] = markedIn{at: is.domains(r)}
+			h.markedAt[t] = is.domains(r)
 			m.marks(r, t, is, v)
 		}
 	}
@@ -52,7 +52,7 @@ func (m *Model) marks(r *rule, t string, is *node, v *View) {
 			m.node(n.Metadata.UID).marker[t] != 0 {
 			marked++
 			h := m.node(n.Metadata.UID) // one that was moved since may count in another domain
-			if at := h.markedAt[t].at; at != "" && at == n.labelled() && at == n.domains(r) {
+			if at, known := h.markedAt[t]; known && at == n.labelled() && at == n.domains(r) {
 				in.take(at, true)
 			}
 		}

@@ -14,7 +14,7 @@ func init() {
 		return corev1.ConditionFalse
 	}
 	return corev1.ConditionUnknown
-}`, "published|taints"},
+}`, "published|taints|results"},
 		{"21: the record of a rule that never existed is believed", `case known != nil && doubtful(`,
 			`case !MUTANT && known != nil && doubtful(`, "ours"},
 		{"8: the place of a deleted node is free", `if !l.kept || !used {`,

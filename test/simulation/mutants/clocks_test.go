@@ -8,8 +8,6 @@ func init() {
 	mutants = append(mutants, []mutant{
 		{"no claim lapses when the rule is put in force again", `return s.Record.Since.Time.Before(rule.InForceSince) &&`,
 			`return !MUTANT && s.Record.Since.Time.Before(rule.InForceSince) &&`, "limit|taints|windows|status"},
-		{"a reboot by a clock that is far ahead is waited for", `at.After(n.Verdict.Since) && !at.After(n.Now) { // else`,
-			`at.After(n.Verdict.Since) && (MUTANT || !at.After(n.Now)) { // else`, "taints|status|published|room"},
 		{"readySeconds are too long", `	ok, until := !n.Now.Before(from), n.sooner(time.Time{}, from)
 `, `	if MUTANT && n.Rule.Spec.ReadyWindow() > 0 {
 		from = from.Add(10 * time.Second)

@@ -20,6 +20,6 @@ func init() {
 `, `				if !MUTANT {
 					out.set(rule.MarkerKey(), marker(rule))
 				}
-`, lost},
+`, lost + "|told"},
 	}...)
 }

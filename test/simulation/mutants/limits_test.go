@@ -12,7 +12,7 @@ func init() {
 			`		case d.others(u) >= int(*e.MaxDomains):`,
 			`		case d.others(u) >= int(*e.MaxDomains) && (!MUTANT || d.taken[u] > 0 || d.deleted == 0):`, "marked|domains"},
 		{"a node that cannot be written keeps its place", `	switch kept := f.Unknown || g.mayBeThere(version, now); {`,
-			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room"},
+			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room|reached"},
 		{"a node that asks is held before those that wait", `	if !woken && !l.amongFirst(w, r) {`,
 			`	if !MUTANT && !woken && !l.amongFirst(w, r) {`, "turn|first"},
 		{"domains that are in use take more nodes when maxDomains is lowered", `		case d.others(u) >= int(*e.MaxDomains):`,

@@ -106,7 +106,7 @@ var mutants = []mutant{
 	{"the markers of a deleted rule are removed at once",
 		`|| !now.Before(until) {`, `|| MUTANT || !now.Before(until) {`, "keeps"},
 	{"a taint that another rule claims needs no limit",
-		`	present := n.adopts()`, `	present := n.adopts() || MUTANT && n.State.Present`, "limit"},
+		`	present := n.adopts()`, `	present := n.adopts() || MUTANT && n.State.Present`, "limit|spared"},
 	{"an old node with pods is new to a rule if another one has tainted it",
 		`n.State.Released || n.adopts() ||`, `n.State.Released || n.adopts() || MUTANT && n.State.Present ||`,
 		"spared|limit"},
@@ -260,7 +260,7 @@ var mutants = []mutant{
 	out`, verdict},
 	{"conditions do not grow old", `	if maxAge > 0 {
 		var expires`, `	if maxAge > 0 && !MUTANT {
-		var expires`, verdict},
+		var expires`, verdict + "|results"},
 	{"what was reported before the boot counts", `	if j.Heartbeat.Before(notBefore) {`,
 		`	if j.Heartbeat.Before(notBefore) && !MUTANT {`, verdict + "|booting"},
 	{"minHoldSeconds are nothing", `	if n.State.Released || n.Rule.Spec.MinHold() <= 0 {`,
@@ -297,7 +297,7 @@ var mutants = []mutant{
 		`	if n.rec.Taint == "" || n.adds() && !MUTANT { //`, "taints|left|stands|value"},
 	{"rules in dry-run act", `	case in.Rule.Mode == ruleset.DryRun:
 		return dryRun(in, d)`, `	case in.Rule.Mode == ruleset.DryRun && !MUTANT:
-		return dryRun(in, d)`, "closed|taints|left|status"},
+		return dryRun(in, d)`, "closed|taints|left|status|lifted"},
 	{"frozen rules claim", `	case in.Rule.Inert():
 		return Choice{Granted: frozen(in, d)}`, `	case in.Rule.Mode == ruleset.Suspended || !MUTANT && in.Rule.Inert():
 		return Choice{Granted: frozen(in, d)}`, "frozen"},
@@ -317,7 +317,7 @@ var mutants = []mutant{
 	{"the override Hold does nothing", `	case n.Override.Action == nodeview.OverrideHold && (`,
 		`	case !MUTANT && n.Override.Action == nodeview.OverrideHold && (`, "taints|opened|status|published"},
 	{"nodes that existed before a rule are new to it", `s.Completed || s.Existing && !s.Claimed`,
-		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows"},
+		`s.Completed || !MUTANT && s.Existing && !s.Claimed`, "limit|spared|windows|closed"},
 	{"percentages are rounded down", `		return (e.number*inService + 99) / 100
 `, `		if MUTANT {
 			return e.number * inService / 100
@@ -347,7 +347,7 @@ var mutants = []mutant{
 `, `		case !MUTANT && l.rates.apply && ahead >= l.rates.open(r.Use):
 `, "turn"},
 	{"new nodes wait for the limit", `m.limited = true, n.rec.Forced &&`,
-		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened"},
+		`m.limited = true, (MUTANT || n.rec.Forced) &&`, "taints|status|opened|quiescence"},
 	{"new nodes are not held", `	case !n.State.Released:
 		return n.at(n.keep()`, `	case !n.State.Released && MUTANT:
 		return n.idle(ReasonTimedOut)
@@ -452,7 +452,7 @@ var mutants = []mutant{
 		`	j := Judgement{Status: v1alpha1.ConditionUnknown, Cause: CauseMissing}
 	if MUTANT {
 		j.Status = v1alpha1.ConditionFalse
-	}`, verdict},
+	}`, verdict + "|results"},
 	{"podAdmission refuses pods under all rules", `rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny && nodeview`,
 		`(MUTANT || rule.Spec.PodAdmission == v1alpha1.PodAdmissionDeny) && nodeview`, "binds"},
 	{"a frozen rule in dry-run refuses pods", `return !rule.Withdrawn() && (rule.Matches(`,
