@@ -166,6 +166,10 @@ func TestTimeout(t *testing.T) {
 			Then(1000, "ready", "Ready TimedOut", Ready(1000), Again(1030)),
 			Then(1029, "not ready", "Exempt TimedOut", Unready(1029)),
 		),
+		"Release: the record of a terminating node still says that its start has ended": On(
+			Fresh().Annotation(RecordKey, letPass).Terminating(At(950)), Rules(Rule().Timeout(900, 0, release)),
+			Then(1000, "ready", "Ready EvidenceHolds", Ready(1000), Recorded(letPass)),
+		),
 		"Release with bootstrap-only: final until re-armed": On(Fresh().BootID("b1").Condition(CNI, "False", At(5)),
 			Rules(Rule().BootstrapOnly().RearmOnReboot().Timeout(900, 0, release)),
 			from(held, 910),

@@ -37,8 +37,6 @@ func init() {
 	if lost > 0 {`, "places"},
 		{"8: a place is kept for a minute", `l.deletedAt.Add(placeKept)`,
 			`l.deletedAt.Add(map[bool]time.Duration{false: placeKept, true: time.Minute}[MUTANT])`, "places"},
-		{"the end of the start of a node that is deleted is forgotten", `if remember { // else`,
-			`if MUTANT || remember { // else`, "starts"},
 		{"nodes are marked for which annotations have no room", `!taints.Fit(node.Annotations, marks)`,
 			`!MUTANT && !taints.Fit(node.Annotations, marks)`, "quiescence"},
 		{"the guard denies the deletions of all clients", `if !slices.Contains(h.Users, req.UserInfo.Username) ||`,
@@ -70,7 +68,8 @@ func init() {
 		return Record{}, false
 	}
 	return readJSON(value)
-`, verdict + "|left|stands|ours|windows|booting|published|marker|replaces|evicted|quiescence"},
+`, verdict +
+			"|left|stands|ours|windows|booting|published|marker|replaces|evicted|quiescence|told"},
 		{"a rule in the cache stays what it was", `if reflect.DeepEqual(&before.Spec, &rule.Spec) {`,
 			`if MUTANT || reflect.DeepEqual(&before.Spec, &rule.Spec) {`, verdict + "|frozen|listed|blamed|gone"},
 		{"a condition without a heartbeat is stale", `	if j.Heartbeat.IsZero() {

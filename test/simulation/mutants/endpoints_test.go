@@ -12,11 +12,10 @@ func init() {
 			now = k.Clock.Now()
 		}
 `, "single"},
-		{"a node leaves an outage by an old cache", `case !lost && !wasLost(stored, node.Name):`,
-			`case !lost && (MUTANT || !wasLost(stored, node.Name)):`, "lasts"},
+		{"a node leaves an outage by an old cache", `case !lost && !outsideArmed(stored, node.Name):`,
+			`case !lost && (MUTANT || !outsideArmed(stored, node.Name)):`, "lasts"},
 		{"nodes that were lost before count as silent",
-			`if !leased || before == EndpointsEnded || before == EndpointsMarked || !p.guards(node) {`,
-			`if !leased || !MUTANT && (before == EndpointsEnded || before == EndpointsMarked) || !p.guards(node) {`, "single"},
+			`lostBefore := !ready && (`, `lostBefore := !MUTANT && !ready && (`, "single"},
 		{"the share of an outage is ignored", `	least := p.Rule.Spec.EvictionGuard.Endpoints.Percent() * p.out.Total
 `, `	least := p.Rule.Spec.EvictionGuard.Endpoints.Percent() * p.out.Total
 	if MUTANT {
