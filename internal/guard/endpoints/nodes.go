@@ -16,9 +16,9 @@ import (
 	"github.com/nodegate/nodegate/internal/guard"
 )
 
-// nodes returns all nodes. The cache may be behind the states in the object, as that of a new leader: a node would leave
-// its state because it was ready before it was lost. So such a node is read from the API server. Unread are those of
-// them that could not be read.
+// nodes returns all nodes. The cache may be behind the states in the object, as that of a new leader: a node would
+// leave its state because it was ready before it was lost. So such a node is read from the API server. Unread are those
+// of them that could not be read.
 func (k *Keeper) nodes(ctx context.Context, stored *endpointsv1alpha1.KeptEndpoints) (out []*corev1.Node,
 	unread sets.Set[string], err error) {
 	list := &corev1.NodeList{}
