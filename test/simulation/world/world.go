@@ -183,11 +183,10 @@ func (w *World) rest() {
 	w.wrote = w.now
 	beat := w.now
 	for turn := 0; ; turn++ {
-		if turn == maxTurns && w.Model.AsksAgain(w.present()) {
-			return
-		}
 		if turn == maxTurns {
-			w.Model.Fail("quiescence", fmt.Sprintf("the replicas still write after %d turns", maxTurns))
+			if !w.Model.AsksAgain(w.present()) {
+				w.Model.Fail("quiescence", fmt.Sprintf("the replicas still write after %d turns", maxTurns))
+			}
 			return
 		}
 		if !w.now.Before(beat) {
