@@ -86,8 +86,9 @@ type EndpointsPlan struct {
 	// Next is what the object must have, or nil if the rule leaves it.
 	Next *endpointsv1alpha1.EndpointRule
 	// Kept are the nodes whose pods stay ready now, since their nodes and others have just been lost. Silent and Total
-	// say how many.
+	// say how many. Single are the nodes whose pods do not, because these are not enough for an outage.
 	Kept          []*corev1.Node
+	Single        sets.Set[string]
 	Silent, Total int
 	// Left is for how many nodes the object has no room.
 	Left int
@@ -102,7 +103,7 @@ func KeepsEndpoints(rule *ruleset.Rule) bool {
 
 // PlanEndpoints returns the next states.
 func PlanEndpoints(in *Endpoints) EndpointsPlan {
-	p := planner{Endpoints: in, arms: KeepsEndpoints(in.Rule)}
+	p := planner{Endpoints: in, arms: KeepsEndpoints(in.Rule), out: EndpointsPlan{Single: sets.Set[string]{}}}
 	if in.Stored != nil {
 		p.before = in.Stored.Nodes
 	} else if p.arms {
@@ -170,6 +171,7 @@ func (p *planner) again(at time.Time) {
 func (p *planner) state(node *corev1.Node) (string, bool) {
 	before, known := p.before[node.Name]
 	selected := p.arms && p.guards(node)
+	stays := selected || p.pending(node)
 	ready, since := readySince(node, p.Now)
 	switch {
 	case known && p.Unread.Has(node.Name):
@@ -180,19 +182,19 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 		p.out.Left++
 		return "", false
 	case ready:
-		return p.ready(before, selected)
+		return p.ready(before, stays)
 	case !known && kubeletReports(node):
 		return EndpointsMarked, true
 	case !known: // if the object was deleted, the policy may have kept its pods
 		return EndpointsEnded, true
-	case before == EndpointsArmed && (selected || p.pending(node)):
+	case before == EndpointsArmed && stays:
 		return p.decide(node, since), true
 	case before == EndpointsArmed:
 		return EndpointsEnded, true
 	case before == EndpointsEnded && !p.Done(node.Name):
 		return EndpointsEnded, true
 	case before == EndpointsEnded, before == EndpointsMarked:
-		return EndpointsMarked, selected
+		return EndpointsMarked, stays
 	}
 	return p.kept(node, since, before), true
 }
@@ -200,7 +202,7 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 // ready returns the next state of a node that is ready, and whether it is in the object.
 func (p *planner) ready(before string, selected bool) (string, bool) {
 	switch {
-	case selected || p.Rule != nil && p.Rule.Pending(): // what is armed stays so
+	case selected:
 		return EndpointsArmed, true
 	case before == EndpointsEnded || before == EndpointsMarked:
 		return "", false
@@ -210,9 +212,10 @@ func (p *planner) ready(before string, selected bool) (string, bool) {
 }
 
 // pending reports whether the evidence of the rule, which selects the node, is being read, as after each start of the
-// operator. Then the node waits for the rule.
+// operator. Then the node waits for the rule, unless the rule arms nothing anyway.
 func (p *planner) pending(node *corev1.Node) bool {
-	return p.Rule != nil && p.Rule.Pending() && p.guards(node)
+	r := p.Rule
+	return r != nil && r.Pending() && !r.Spec.Suspend && !r.Spec.DryRun && p.guards(node)
 }
 
 // guards reports whether the rule guards the node: it selects the node, and has not completed it.
@@ -282,6 +285,7 @@ func (p *planner) decide(node *corev1.Node, since time.Time) string {
 		p.again(p.Now.Add(unsureAgain))
 		return EndpointsArmed
 	}
+	p.out.Single.Insert(node.Name)
 	return EndpointsEnded
 }
 

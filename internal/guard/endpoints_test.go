@@ -185,6 +185,17 @@ func TestEndpoints(t *testing.T) {
 			nodes: fleet(1, 1, 1), silent: quiet("n1", "n2", "n3", "n4"), want: armed, at: 39},
 		"a rule whose evidence is being read, to the end": {frozen: ruleset.ReasonPending, before: armed,
 			nodes: fleet(1, 40), want: states("", "Ended", "", ""), at: 39},
+		"a rule whose evidence is being read, and nodes that come back, or stay lost": {frozen: ruleset.ReasonPending,
+			before: states("Ended", "Marked", stamp(10), "Marked"), nodes: fleet(), change: func(nodes []*corev1.Node) {
+				nodes[0].Labels = nil
+				for _, n := range nodes[2:] {
+					n.Status.Conditions[0].Status = corev1.ConditionUnknown
+				}
+			}, want: map[string]string{"n2": "", "n3": stamp(10), "n4": "Marked"}, at: 10},
+		"a suspended rule whose evidence is being read": {frozen: ruleset.ReasonPending,
+			rule:   func(r *build.RuleWrapper) { r.Suspend(true) },
+			before: states("Ended", "Marked", stamp(10), ""), nodes: fleet(),
+			want: map[string]string{"n3": "Ended", "n4": "Ended"}, at: now},
 		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1),
 			want: states("Ended", "Ended", "Ended", "Ended"), at: now},
 		"no endpoints": {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},

@@ -51,8 +51,8 @@ type EndpointRule struct {
 	ArmedUntil metav1.Time `json:"armedUntil"`
 
 	// nodes are the nodes that the rule selects. The value is empty on a node whose pods would be kept; the time until
-	// which they are kept during an outage; Ended, if they are kept no longer until the node is ready again; and then
-	// Marked, when they are marked not ready.
+	// which they are kept during an outage; Ended, if they are kept no longer until the node is ready again, or before
+	// the node leaves this list; and then Marked, when they are marked not ready.
 	// +optional
 	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=20000

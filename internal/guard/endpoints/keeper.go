@@ -38,6 +38,9 @@ const (
 	pageSize = 500
 	// inspect is how often the policy and the object are read although nothing has changed.
 	inspect = 30 * time.Second
+	// refusals is how often in a row the object may not be read, until the operator takes it that it never may where no
+	// rule has endpoints. The API server forbids it for a moment after its start, too.
+	refusals = 10
 	// defaultLease is how long a lease is valid that does not say it. Kubelet renews its lease four times in this time.
 	defaultLease = 40 * time.Second
 )
@@ -66,9 +69,10 @@ type Keeper struct {
 	Clock clock.PassiveClock
 
 	// These are used by passes only: the last pass, the last look, whether a rule needed the policy then, and whether
-	// there is no policy.
+	// there is no policy. Refused is how many looks in a row were not allowed to read an object that no rule needs.
 	passed, looked time.Time
 	wanted, gone   bool
+	refused        int
 	// lost are the nodes that were lost in the last pass.
 	lost sets.Set[string]
 
@@ -115,7 +119,12 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	wanted := slices.ContainsFunc(rules.All(), guard.KeepsEndpoints)
 	if stored := k.stored(); !wanted && stored != nil && len(stored.Rules) == 0 {
 		k.wanted = false
-		return reconcile.Result{}, nil
+		if k.refused == 0 || k.refused >= refusals && !slices.ContainsFunc(rules.All(), hasEndpoints) {
+			return reconcile.Result{}, nil
+		}
+		if wait := k.looked.Add(inspect).Sub(now); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
 	}
 	var next time.Time
 	err := leader.Retry(func() (err error) {
@@ -138,6 +147,9 @@ func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.
 	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
+// hasEndpoints reports whether a rule asks for endpoints, also if it is not in force.
+func hasEndpoints(rule *ruleset.Rule) bool { return rule.Spec.EvictionGuard.EndpointsHold() > 0 }
+
 func (k *Keeper) stored() *endpointsv1alpha1.KeptEndpoints {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,6 +162,12 @@ func (k *Keeper) look(ctx context.Context, wanted bool) error {
 	object, problem, gone := &endpointsv1alpha1.KeptEndpoints{}, "", false
 	err := k.Live.Get(ctx, client.ObjectKey{Name: endpointsv1alpha1.Name}, object)
 	missing := apierrors.IsForbidden(err) || meta.IsNoMatchError(err)
+	switch {
+	case missing && !wanted:
+		k.refused++
+	case missing, client.IgnoreNotFound(err) == nil:
+		k.refused = 0
+	}
 	switch {
 	case apierrors.IsNotFound(err) || missing && !wanted:
 		object = &endpointsv1alpha1.KeptEndpoints{}
@@ -202,7 +220,7 @@ func (k *Keeper) setProblem(what string, rule types.UID, text string) {
 		return
 	}
 	for _, r := range k.Rules().All() {
-		if r.Spec.EvictionGuard.EndpointsHold() > 0 {
+		if hasEndpoints(r) {
 			k.Changed(r.Name)
 		}
 	}
@@ -212,7 +230,7 @@ func (k *Keeper) setProblem(what string, rule types.UID, text string) {
 func (k *Keeper) Problem(rule *ruleset.Rule) *guard.Problem {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if rule.Spec.EvictionGuard.EndpointsHold() == 0 {
+	if !hasEndpoints(rule) {
 		return nil
 	}
 	if why := k.first(""); why != "" {

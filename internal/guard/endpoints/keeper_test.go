@@ -410,7 +410,7 @@ func TestKeeper(t *testing.T) {
 	s.rules()
 	s.passes(1)
 	podIs(corev1.ConditionFalse)
-	s.told("EndpointsEnded Marked 1 pods of the node not ready: the node was not ready again in time, or the rule")
+	s.told("EndpointsEnded Marked 1 pods of the node not ready: the node was not ready again in time, or no rule")
 	s.passes(1)
 	s.has(server, nil)
 	result, err := s.pass(1)
@@ -442,7 +442,7 @@ func TestKeeper(t *testing.T) {
 	s.passes(1)
 	podIs(corev1.ConditionFalse)
 	s.Nodes = server.Client
-	s.told("EndpointsEnded Marked 1 pods of the node not ready: they are kept ready no longer")
+	s.told("EndpointsEnded Marked 1 pods of the node not ready: no rule keeps them ready")
 	s.passes(1)
 	s.has(server, nil)
 
@@ -466,6 +466,47 @@ func TestKeeper(t *testing.T) {
 	s.passes(1)
 	s.has(server, nil)
 	ready("a", corev1.ConditionUnknown)
+
+	// The rule is gone, and a new process may not read the object for a moment, nor reach the API server after that.
+	ready("a", corev1.ConditionTrue)
+	s = newScene(t, server)
+	s.passes(0)
+	s = newScene(t, server)
+	s.rules()
+	forbid("get *v1alpha1.KeptEndpoints")
+	s.passes(0)
+	s.passes(1)
+	s.refused = func(string) error { return errors.New("try again later") }
+	if _, err := s.pass(29); err == nil {
+		t.Error("an error is lost")
+	}
+	s.refused = func(string) error { return nil }
+	s.passes(1)
+	s.passes(1)
+	s.has(server, nil)
+	ready("a", corev1.ConditionUnknown)
+
+	// It may not read it at all, as where the policy is not installed: it tries for ever only if a rule has endpoints.
+	suspended := build.MakeRule("link").UID("u-link").Created(time.Now()).Selector("link", "true").Condition("Ready").
+		EvictionGuard(600).Endpoints(50, 60).Suspend(true)
+	for most, rules := range map[int][]*build.RuleWrapper{10: nil, 100: {suspended}} {
+		s = newScene(t, server)
+		s.rules(rules...)
+		asked := 0
+		forbid("get *v1alpha1.KeptEndpoints")
+		refuse = s.refused
+		s.refused = func(verb string) error {
+			asked++
+			return refuse(verb)
+		}
+		for result.RequeueAfter = 1; result.RequeueAfter > 0 && asked < 100; {
+			result, err = s.pass(int(result.RequeueAfter / time.Second))
+			cluster.Must(t, err)
+		}
+		if s.passes(20); asked != most {
+			t.Errorf("with %d rules it asked %d times, want %d", len(rules), asked, most)
+		}
+	}
 
 	// The object has no room for one more rule, until rules that are gone have left it.
 	read()

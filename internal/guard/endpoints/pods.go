@@ -89,7 +89,7 @@ func (k *Keeper) tell(rules *ruleset.Set, before map[types.UID]*endpointsv1alpha
 	}
 	ending, former := k.remember(kept, causes, written, nodes)
 	for _, rule := range rules.All() {
-		if rule.Spec.EvictionGuard.EndpointsHold() > 0 || former[rule.UID] > 0 {
+		if hasEndpoints(rule) || former[rule.UID] > 0 {
 			keptNodes.WithLabelValues(rule.Name).Set(float64(kept[rule.UID]))
 		}
 		if kept[rule.UID] != former[rule.UID] {
@@ -109,7 +109,7 @@ func compare(before, after *endpointsv1alpha1.EndpointRule, p guard.EndpointsPla
 		}
 		switch {
 		case state == guard.EndpointsEnded && known && was != state:
-			causes[node] = cause(was, p)
+			causes[node] = cause(node, p)
 		case state != guard.EndpointsArmed && state != guard.EndpointsEnded && state != guard.EndpointsMarked:
 			kept++
 		}
@@ -139,15 +139,12 @@ func (k *Keeper) remember(kept map[types.UID]int, causes map[string]string, writ
 	return ending, former
 }
 
-// cause says why the pods of a node that was in a state are kept no longer.
-func cause(was string, p guard.EndpointsPlan) string {
-	if was != guard.EndpointsArmed {
-		return "the node was not ready again in time, or the rule no longer keeps endpoints"
-	}
-	if p.Total > 0 {
+// cause says why the pods of a node are kept no longer.
+func cause(node string, p guard.EndpointsPlan) string {
+	if p.Single.Has(node) {
 		return fmt.Sprintf("this is no outage, %d of %d nodes do not renew their leases", p.Silent, p.Total)
 	}
-	return "this is no outage"
+	return "the node was not ready again in time, or no rule keeps them ready any more"
 }
 
 // Pods returns the reconciler that marks the pods of a node not ready, as the node controller would have.
@@ -205,7 +202,7 @@ func (k *Keeper) markPodsOf(ctx context.Context, name client.ObjectKey, rule str
 		markedPods.WithLabelValues(rule).Add(float64(n))
 		log.FromContext(ctx).Info("Marked pods not ready", "node", node.Name, "rule", rule, "pods", n)
 		if why == "" {
-			why = "they are kept ready no longer"
+			why = "no rule keeps them ready"
 		}
 		k.Recorder.Eventf(node, nil, corev1.EventTypeWarning, reasonEnded, actionEnd,
 			"Marked %d pods of the node not ready: %s", n, why)
