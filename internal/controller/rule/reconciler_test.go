@@ -166,6 +166,22 @@ func (d *desk) record(i int, o fleet.Outcome) {
 // cleaned is what the fleet is reported of a node that has nothing of the deleted rule.
 func (d *desk) cleaned(i int) { d.Fleet.Record(d.nodes[i], nil, d.clock.Now()) }
 
+func (d *desk) reserve(node string) string {
+	return d.Fleet.Reserve(d.rule.UID, node, limit.Request{Since: d.clock.Now()})
+}
+
+// claimed has a rule with one claim in ten minutes, whose time is written. Node a may make it.
+func claimed(ctx context.Context) *desk {
+	GinkgoHelper()
+	d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
+	Expect(d.reserve("a")).To(ContainSubstring("first writes to the rule's status"))
+	d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
+	d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
+	d.reconcile()
+	Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
+	return d
+}
+
 func (d *desk) reconcile() reconcile.Result {
 	GinkgoHelper()
 	result, err := d.Reconcile(d.ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(d.rule)})
@@ -483,7 +499,7 @@ var _ = Describe("A rule", func() {
 	It("says that its limit keeps nodes from being held, and that an older claim decides about its taint",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().MaxUnavailable("0"), node("a"))
-			d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()})
+			d.reserve("a")
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget, Shared: true})
 			d.reconcile()
 			Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
@@ -516,20 +532,12 @@ var _ = Describe("A rule", func() {
 	})
 
 	It("writes the time of a claim under a rate before the claim may be made", func(ctx context.Context) {
-		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
-		reserve := func(name string) string {
-			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()})
-		}
-		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
-		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
-		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
-		d.reconcile()
-		Expect(d.read().Status.Rate.ClaimTimes).To(HaveLen(1))
+		d := claimed(ctx)
 		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionFalse))
 		Expect(d.events()).NotTo(ContainElement(ContainSubstring("MaxUnavailable")), "no limit is reached")
-		Expect(reserve("a")).To(BeEmpty())
+		Expect(d.reserve("a")).To(BeEmpty())
 		d.restart() // it forgets what it has issued, and not what it has written
-		Expect(reserve("b")).NotTo(BeEmpty())
+		Expect(d.reserve("b")).NotTo(BeEmpty())
 		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
 		d.saw(0, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
 		d.clock.SetTime(d.clock.Now().Add(time.Minute))
@@ -538,19 +546,16 @@ var _ = Describe("A rule", func() {
 		const reached = "limits[0] (1 within 10m0s) allows the next node at"
 		Expect(d.condition(v1alpha1.ConditionBudgetExhausted).Status).To(Equal(metav1.ConditionTrue))
 		Expect(d.events()).To(ContainElement(ContainSubstring(reached)))
-		Expect(reserve("b")).To(ContainSubstring(reached))
+		Expect(d.reserve("b")).To(ContainSubstring(reached))
 		d.clock.SetTime(d.clock.Now().Add(10 * time.Minute))
 		d.reconcile()
-		Expect(reserve("b")).To(BeEmpty())
+		Expect(d.reserve("b")).To(BeEmpty())
 	})
 
 	It("makes no claim under a rate before its time is written, and keeps the time while it is suspended",
 		func(ctx context.Context) {
 			d := newDesk(ctx, network().Rate(1, 600), node("a"))
-			reserve := func() string {
-				return d.Fleet.Reserve(d.rule.UID, "a", limit.Request{Since: d.clock.Now()})
-			}
-			reserve()
+			d.reserve("a")
 			d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
 			d.Client = interceptor.NewClient(server.Client, interceptor.Funcs{
 				SubResourceUpdate: func(context.Context, client.Client, string, client.Object,
@@ -558,11 +563,11 @@ var _ = Describe("A rule", func() {
 					return apierrors.NewConflict(schema.GroupResource{}, "network", errors.New("it was edited"))
 				}})
 			d.reconcile()
-			Expect(reserve()).NotTo(BeEmpty())
+			Expect(d.reserve("a")).NotTo(BeEmpty())
 			d.Client = server.Client
 			d.step(statusInterval)
 			d.reconcile()
-			Expect(reserve()).To(BeEmpty())
+			Expect(d.reserve("a")).To(BeEmpty())
 
 			d.read().Spec.Suspend = true
 			Expect(d.Client.Update(ctx, d.rule)).To(Succeed())
@@ -575,16 +580,8 @@ var _ = Describe("A rule", func() {
 		})
 
 	It("keeps the times of its claims if it is frozen while its status is made", func(ctx context.Context) {
-		d := newDesk(ctx, network().Rate(1, 600), node("a"), node("b"))
-		reserve := func(name string) string {
-			return d.Fleet.Reserve(d.rule.UID, name, limit.Request{Since: d.clock.Now()})
-		}
-		Expect(reserve("a")).To(ContainSubstring("first writes to the rule's status"))
-		d.record(0, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
-		d.saw(1, v1alpha1.NodeStateReady, state.ReasonEvidenceHolds)
-		d.reconcile()
-		Expect(d.read().Status.Rate).To(HaveValue(HaveField("ClaimTimes", HaveLen(1))))
-		Expect(reserve("a")).To(BeEmpty())
+		d := claimed(ctx)
+		Expect(d.reserve("a")).To(BeEmpty())
 
 		// Another goroutine puts the rules in force again between Fleet.Material and Fleet.Order, as AvailabilityChanged
 		// does. The object on the API server stays the same, so that the write of the status has no conflict.
@@ -600,11 +597,11 @@ var _ = Describe("A rule", func() {
 
 		d.KeptEndpoints = nil // the evidence can be read again
 		d.takeOver()
-		reserve("b")
+		d.reserve("b")
 		d.record(1, fleet.Outcome{State: v1alpha1.NodeStateExempt, Reason: state.ReasonOverBudget})
 		d.step(statusInterval)
 		d.reconcile()
-		Expect(reserve("b")).NotTo(BeEmpty(), "the rate is used up for ten minutes")
+		Expect(d.reserve("b")).NotTo(BeEmpty(), "the rate is used up for ten minutes")
 	})
 
 	It("says that an older rule publishes the condition of its probe, before that a taint is shared",
