@@ -95,7 +95,9 @@ func runRounds(ctx context.Context, run *measure.Run, phases []string) (err erro
 				log.Printf("ended early: %d of %d rounds are complete", run.Rounds, run.Planned)
 				return run.Finish()
 			case err != nil:
-				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
+				err = fmt.Errorf("%s, round %d: %w", name, round+1, err)
+				run.Complaints = append(run.Complaints, err.Error()) // the rounds before it are no result
+				return errors.Join(err, run.Write())
 			}
 			results[name] = append(results[name], phases)
 		}

@@ -153,7 +153,8 @@ func ParseFlags() (err error) {
 	return err
 }
 
-// Finish prints and writes the run. It returns an error if a check failed, or if a target that is counted is missed.
+// Finish prints and writes the run. It returns an error about a check that failed, a regression, or a counted target
+// that is missed.
 func (r *Run) Finish() error {
 	if err := r.Write(); err != nil {
 		return err
@@ -201,15 +202,16 @@ func Read(files []string) ([]*Run, error) {
 // dirty ends a commit with changes that are not committed.
 const dirty = "-dirty"
 
-// commit returns the commit of the checkout, and whether it has changes. Those of the documentation do not count: the
-// numbers of the run before are there.
+// commit returns the commit of the checkout, and whether it has changes or new files. Those of the documentation do not
+// count: the numbers of the run before are there.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return dirty
 	}
 	commit := strings.TrimSpace(string(out))
-	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", ":/", ":(top,exclude)docs").Run() != nil {
+	out, err = exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":/", ":(top,exclude)docs").Output()
+	if err != nil || len(out) > 0 {
 		commit += dirty
 	}
 	return commit
@@ -252,10 +254,16 @@ func (r *Run) Guard(earlier []*Run) {
 	}
 }
 
-// missed returns an error if a check failed, or if a target that is counted is missed.
+// missed returns an error about a check that failed, a regression, or a counted target that is missed.
 func (r *Run) missed() error {
 	if len(r.Complaints) > 0 {
 		return errors.New(strings.Join(r.Complaints, "\n"))
+	}
+	for i := range r.Lines {
+		if l := &r.Lines[i]; l.regressed() {
+			return fmt.Errorf("%s: a regression: wall time %s, p99 %s x the lean floor", l.Phase,
+				l.Lean.Wall, l.Lean.P99)
+		}
 	}
 	for i := range r.Targets {
 		if t := &r.Targets[i]; t.Counted && !t.Reached {
@@ -263,6 +271,12 @@ func (r *Run) missed() error {
 		}
 	}
 	return nil
+}
+
+// regressed reports whether a ratio to the lean floor surely is above its bound. In a phase without taints, the wall
+// time is that of the bench's own writes.
+func (l *Line) regressed() bool {
+	return l.Lean.P99.Rounds > 0 && (l.Lean.Wall.above(l.LeanMost.Wall) || l.Lean.P99.above(l.LeanMost.P99))
 }
 
 // RatioTarget returns the target that a ratio is at most as great as it may be.

@@ -81,6 +81,12 @@ func (r Ratio) Compare(most float64) (reached, undecided bool) {
 	return r.High <= most, false
 }
 
+// above reports whether the ratio surely is above a bound, if there is one.
+func (r Ratio) above(most float64) bool {
+	reached, undecided := r.Compare(most)
+	return most > 0 && !reached && !undecided
+}
+
 // judged returns the ratio, and whether it is at most as great as it may be.
 func (r Ratio) judged(most float64) string { return r.verdict(most, "reached", "missed") }
 

@@ -97,6 +97,9 @@ func TestTheFirstRunOfASizeGuardsTheLeanFloor(t *testing.T) {
 			if got := l.Lean.Wall.guarded(l.LeanMost.Wall) + " | " + l.Lean.P99.guarded(l.LeanMost.P99); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
+			if err := now.Finish(); (err != nil) != strings.Contains(want, "regression") {
+				t.Errorf("the bench of %s ends with the error %v", want, err)
+			}
 			third := run(9, 9) // has the bounds of the first, not of the second
 			now.Rounds = 1
 			third.Guard([]*Run{now})

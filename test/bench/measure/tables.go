@@ -121,25 +121,27 @@ func results(runs []*Run) (string, error) {
 		if r.GuardedBy != "" {
 			fmt.Fprintf(b, " Ratios to the lean floor: at most a tenth above those of %s.", r.GuardedBy)
 		}
-		b.WriteString("\n\n| Phase | Operator: wall, p99 | CPU | Wall x equal | p99 x equal | CPU x equal | Wall x lean | " +
-			"p99 x lean | Control plane's CPU x equal | Patches | Events | Statuses |\n" +
-			"|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+		var equal, lean [][]string
 		for i := range r.Lines {
 			if phase, ok := strings.CutPrefix(r.Lines[i].Phase, operator); ok {
-				fmt.Fprintf(b, "| %s | %s |\n", phase, strings.Join(r.Lines[i].cells(phase, most), " | "))
+				equal = append(equal, append([]string{phase}, r.Lines[i].besideEqual(phase, most)...))
+				lean = append(lean, append([]string{phase}, r.Lines[i].besideLean()...))
 			}
 		}
+		b.WriteString("\n\n" + table([]string{"Phase", "Operator: wall, p99", "Wall x equal", "p99 x equal", "Operator's CPU",
+			"x equal", "Control plane's CPU", "x equal"}, equal))
+		b.WriteString("\n" + table([]string{"Phase", "Wall x lean", "p99 x lean", "CPU x lean", "Control plane's CPU x lean",
+			"Patches", "Events", "Statuses", "Others"}, lean))
 		all = append(all, b.String())
 	}
 	return strings.Join(all, "\n"), nil
 }
 
-// cells are those of a phase after its name.
-func (l *Line) cells(phase string, most most) []string {
-	took, used := fmt.Sprintf("%.1f s", l.Wall), "-" // no floor restarts
-	wall, p99, cpu, leanWall := "-", "-", l.Equal.CPU.String(), "-"
+// besideEqual are the cells of a phase that compare the operator with the equal floor. No floor restarts.
+func (l *Line) besideEqual(phase string, most most) []string {
+	took, wall, p99, used, cpu, server := fmt.Sprintf("%.1f s", l.Wall), "-", "-", "-", l.Equal.CPU.String(), "-"
 	if l.Equal.CPU.Rounds > 0 {
-		used = fmt.Sprintf("%.1f s", l.CPU)
+		used, server = fmt.Sprintf("%.1f s", l.CPU), fmt.Sprintf("%.1f s", l.ControlPlaneCPU)
 	}
 	switch {
 	case strings.HasPrefix(phase, "heartbeats"): // the bench sends them as fast as the API server answers
@@ -147,12 +149,19 @@ func (l *Line) cells(phase string, most most) []string {
 	case l.Equal.Wall.Rounds > 0:
 		took += fmt.Sprintf(", %.0f ms", l.P99*1000)
 		wall, p99 = l.Equal.Wall.judged(most.wall), l.Equal.P99.judged(most.p99)
-		leanWall = l.Lean.Wall.guarded(l.LeanMost.Wall)
 	}
-	return []string{
-		took, used, wall, p99, cpu, leanWall, l.Lean.P99.guarded(l.LeanMost.P99), l.Equal.ControlPlane.String(),
+	return []string{took, wall, p99, used, cpu, server, l.Equal.ControlPlane.String()}
+}
+
+// besideLean are the cells of a phase that compare the operator with the lean floor, and its requests.
+func (l *Line) besideLean() []string {
+	wall := "-"
+	if l.Lean.P99.Rounds > 0 { // otherwise the wall time is that of the bench's own writes
+		wall = l.Lean.Wall.guarded(l.LeanMost.Wall)
+	}
+	return []string{wall, l.Lean.P99.guarded(l.LeanMost.P99), l.Lean.CPU.String(), l.Lean.ControlPlane.String(),
 		l.until("node patches", l.Patches), l.until("events", l.Events), l.until("status writes", l.StatusWrites),
-	}
+		l.until("others", l.Other)}
 }
 
 // until returns how many requests of a kind came until the last taint, of all.

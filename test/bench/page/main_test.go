@@ -38,7 +38,8 @@ func TestTheTablesAreFilled(t *testing.T) {
 			{Phase: "equal-floor: all evidence turns good", PeakMiB: 50, OthersCPU: 0.4},
 			{Phase: "lean-floor: all evidence turns good", OthersCPU: 0.3, Each: measure.Series{OthersCPU: []float64{2.5, 0.1}}},
 			{Phase: "operator: all evidence turns good", Wall: 2, CPU: 1, PeakMiB: 60, P99: 1,
-				Equal: measure.Ratios{Wall: third, P99: third, CPU: third}, Lean: measure.Ratios{Wall: third, P99: third},
+				ControlPlaneCPU: 7, Patches: 5, Equal: measure.Ratios{Wall: third, P99: third, CPU: third},
+				Lean:     measure.Ratios{Wall: third, P99: third, CPU: third},
 				LeanMost: measure.Guarded{Wall: 0.5, P99: 0.1}},
 			{Phase: "operator: heartbeats only", Wall: 3, CPU: 1,
 				Equal: measure.Ratios{Wall: third, CPU: third}, Lean: measure.Ratios{Wall: third}},
@@ -67,10 +68,13 @@ func TestTheTablesAreFilled(t *testing.T) {
 		"1000 nodes, 20 rules, 6 rounds of 12, m, 0.0 s of CPU stolen, at most 2.5 s of CPU by all others in a phase, " +
 			"commit c2. The operator used 60 MiB of 150, reached, and the equal floor 50 MiB. Targets: wall time 1.20, p99 " +
 			"1.25, CPU of heartbeats 1.20. Ratios to the lean floor: at most a tenth above those of commit c0.\n\n| Phase",
-		"| all evidence turns good | 2.0 s, 1000 ms | 1.0 s | 0.30 (0.20-0.40), reached | 0.30 (0.20-0.40), reached | " +
-			"0.30 (0.20-0.40) | 0.30 (0.20-0.40), within (at most 0.50) | **0.30 (0.20-0.40), regression** (at most 0.10) | - |",
-		"| heartbeats only | 3.0 s | 1.0 s | - | - | 0.30 (0.20-0.40), reached | - | - |",
-		"| a restart, then one change | 4.0 s | - | - | - | - | - | - |",
+		"| all evidence turns good | 2.0 s, 1000 ms | 0.30 (0.20-0.40), reached | 0.30 (0.20-0.40), reached | 1.0 s | " +
+			"0.30 (0.20-0.40) | 7.0 s | - |\n",
+		"| heartbeats only | 3.0 s | - | - | 1.0 s | 0.30 (0.20-0.40), reached | 0.0 s | - |\n",
+		"| a restart, then one change | 4.0 s | - | - | - | - | - | - |\n",
+		"| all evidence turns good | 0.30 (0.20-0.40), within (at most 0.50) | **0.30 (0.20-0.40), regression** (at most " +
+			"0.10) | 0.30 (0.20-0.40) | - | 5 | 0 | 0 | 0 |\n",
+		"| heartbeats only | - | - | - | - | 0 | 0 | 0 | 0 |\n",
 		"medians of the rounds.\n\n|  | Agent | Constant | Ratio |\n|---|---|---|---|\n| latency | 2 | 1 | 2.00 |\n",
 		"<!-- begin pods -->\n\n" + none + "\n<!-- end pods -->", "3 rounds, m, 0.0 s of CPU stolen, commit c3. Each",
 		"|  | heartbeat | creation |\n|---|---|---|\n| nothing | 2.0, 1.00; 5, 9 | 0.0, -; 0, 0 |\n" +
