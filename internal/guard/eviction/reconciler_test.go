@@ -245,13 +245,16 @@ var _ = Describe("Finishing evictions", func() {
 			p = get(w, p)
 			p.Status.Conditions = append(p.Status.Conditions,
 				corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			status := corev1.ConditionFalse // as one that was taken back
 			if p.Name == announced.Name {
-				p.Status.Conditions = append(p.Status.Conditions,
-					corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue})
+				status = corev1.ConditionTrue
 			}
+			p.Status.Conditions = append(p.Status.Conditions,
+				corev1.PodCondition{Type: corev1.DisruptionTarget, Status: status})
 			Expect(server.Client.Status().Update(ctx, p)).To(Succeed())
 		}
-		marked := ContainElements(HaveField("Type", corev1.DisruptionTarget),
+		marked := ContainElements(
+			And(HaveField("Type", corev1.DisruptionTarget), HaveField("Status", corev1.ConditionTrue)),
 			And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse),
 				HaveField("LastTransitionTime.Time", BeTemporally("==", w.start.Add(61*time.Second)))))
 		w.deleting = func() { Expect(get(w, announced).Status.Conditions).To(marked) }

@@ -177,6 +177,7 @@ func TestHandle(t *testing.T) {
 		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(),
 			denied: true, events: 3},
 		"a pod that may go":            {pod: build.WrapPod(guarded(0)).Annotation("nodegate.io/override", "Release").Obj()},
+		"a pod that has ended":         {pod: build.WrapPod(guarded(0)).Phase(corev1.PodSucceeded).Obj()},
 		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},
 		"a pod of an unknown node":     {pod: build.MakePod("default", "p").Node("n2").Obj()},
 		"caches that are not complete": {unready: true},
