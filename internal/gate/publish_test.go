@@ -199,10 +199,10 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 
 // TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit: the rule holds as many nodes as it may, but none of
 // them is False, because their evidence is missing. So there is room for a condition and none for a taint. Without an
-// override, the node is exempt, and its condition is Unknown.
+// override, the node is exempt, and its condition is Unknown. One that is False stays so when an override gives the place
+// of the node to another one.
 func TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit(t *testing.T) {
-	decide := func(action nodeview.OverrideAction) []string {
-		n := aged().Condition("A", isFalse, now.Add(-time.Hour))
+	decide := func(n *build.NodeWrapper, action nodeview.OverrideAction) []string {
 		if action != nodeview.OverrideNone {
 			n.Annotation(v1alpha1.OverrideAnnotation, string(action))
 		}
@@ -212,14 +212,19 @@ func TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit(t *testing
 		in.MayMark = func(*ruleset.Rule, limit.Request) string { return "" }
 		return changes(DecideNode(in))
 	}
-	plain := decide(nodeview.OverrideNone)
+	bad := func() *build.NodeWrapper { return aged().Condition("A", isFalse, now.Add(-time.Hour)) }
+	plain := decide(bad(), nodeview.OverrideNone)
 	if diff := cmp.Diff([]string{"Unknown OverBudget"}, plain); diff != "" {
 		t.Fatalf("without an override (-want +got):\n%s", diff)
 	}
 	for _, action := range []nodeview.OverrideAction{nodeview.OverrideHold, nodeview.OverrideRelease} {
-		if diff := cmp.Diff(plain, decide(action)); diff != "" {
+		if diff := cmp.Diff(plain, decide(bad(), action)); diff != "" {
 			t.Errorf("override %s (-without +with):\n%s", action, diff)
 		}
+	}
+	before := marked(bad(), isFalse, "NodegateRuleNotReady", "rule r: condition A is False, must be True")
+	if got := decide(before, nodeview.OverrideRelease); got != nil {
+		t.Errorf("with the override Release, the condition that was False changes: %v", got)
 	}
 }
 

@@ -90,6 +90,13 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
 			{at: 609, tells: "kubelet's clock stands still", want: "Exempt Booting"},
 			{at: 610, tells: "ten minutes later", asks: true, want: "Held Rearmed", taints: taint}}},
+		"NoExecute waits two minutes from when the node became Ready": {evicting(), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Exempt Booting", record: started},
+			{at: 100, tells: "Ready again", node: func(n *build.NodeWrapper) {
+				n.Condition("Ready", "True", second(100))
+			}, want: "Exempt Booting"},
+			{at: 219, tells: "one second early", node: kubelet(219), want: "Exempt Booting"},
+			{at: 220, tells: "confirmed", node: kubelet(220), asks: true, want: "Held Rearmed", taints: taint}}},
 		"in dry-run, on a node whose clock is ahead: the boot is confirmed": {rearming(), []scene{seen,
 			{at: 5, tells: "in dry-run", rule: func(r *build.RuleWrapper) { r.DryRun(true) }, want: "Ready EvidenceHolds"},
 			{at: 10, tells: "rebooted", node: func(n *build.NodeWrapper) { reboot(9)(n); reported(4000)(n) },

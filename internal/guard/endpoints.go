@@ -200,9 +200,9 @@ func (p *planner) state(node *corev1.Node) (string, bool) {
 }
 
 // ready returns the next state of a node that is ready, and whether it is in the object.
-func (p *planner) ready(before string, selected bool) (string, bool) {
+func (p *planner) ready(before string, stays bool) (string, bool) {
 	switch {
-	case selected:
+	case stays:
 		return EndpointsArmed, true
 	case before == EndpointsEnded || before == EndpointsMarked:
 		return "", false

@@ -57,6 +57,32 @@ func TestNothingIsRememberedOfANamesake(t *testing.T) {
 	}
 }
 
+// TestAnInvalidRuleStaysInForce: nodes that were new when a rule became invalid are not existing nodes when it is fixed.
+func TestAnInvalidRuleStaysInForce(t *testing.T) {
+	created := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	since := metav1.NewTime(created.Add(time.Hour))
+	now := since.Add(time.Hour)
+	valid := network().UID("u").Created(created).Generation(7)
+	valid.Status.InForce = &v1alpha1.InForce{StartTime: since, SelectorHash: ruleset.Compile(valid.Obj(), nil,
+		now).SelectorHash}
+	valid.Status.ObservedGeneration = 7
+	broken := build.WrapRule(valid.Obj()).Generation(8)
+	broken.Spec.Conditions[0].Type = ""
+	m := &fleet.Material{Rule: ruleset.Compile(broken.Obj(), nil, now)}
+	if m.Rule.Mode != ruleset.Frozen {
+		t.Fatalf("the rule is not invalid: %+v", m.Rule)
+	}
+	fixed := build.WrapRule(valid.Obj()).Generation(9)
+	fixed.Status = Status(broken.Obj(), m, nil, now)
+	if got := ruleset.Compile(fixed.Obj(), nil, now.Add(time.Hour)).InForceSince; !got.Equal(since.Time) {
+		t.Errorf("after a time in which it was invalid, the rule is in force since %s, not since %s", got, since)
+	}
+	broken.Spec.Suspend = true
+	if s := Status(broken.Obj(), &fleet.Material{Rule: ruleset.Compile(broken.Obj(), nil, now)}, nil, now); s.InForce != nil {
+		t.Errorf("it is suspended, too: it is in force since %s", s.InForce.StartTime)
+	}
+}
+
 // TestRulesShareALook: each look lists the DaemonSets of all namespaces.
 func TestRulesShareALook(t *testing.T) {
 	now := time.Unix(1e9, 0)
