@@ -33,6 +33,14 @@ type link struct {
 	keptBy    map[string]bool // the rules under which it was one, by UID
 }
 
+// endpoints is the object KeptEndpoints.
+type endpoints struct {
+	Rules []struct {
+		Name, UID string
+		Nodes     map[string]string
+	}
+}
+
 // patience is how long the operator may take for what is due.
 const patience = 5 * time.Second
 
@@ -170,6 +178,27 @@ func (m *Model) keptPods(n *node, lost time.Time, v *View) {
 			m.now().Before(l.keptUntil.Add(-patience)) && !v.evicts(p, n) {
 			m.check("lasts", p.ready(), "pod %s is not ready, and node %s is in an outage since %s", p.Metadata.Name,
 				n.Metadata.Name, lost.Format(time.TimeOnly))
+		}
+	}
+}
+
+// prolongs judges a write of the object: the time until which pods of a node are kept never becomes later.
+func (m *Model) prolongs(before, after Document) {
+	if before == nil || after == nil {
+		return
+	}
+	was := map[string]string{}
+	for _, r := range read[endpoints](before).Rules {
+		for node, until := range r.Nodes {
+			was[r.UID+node] = until
+		}
+	}
+	for _, r := range read[endpoints](after).Rules {
+		for node, is := range sorted(r.Nodes) {
+			until, kept := time.Parse(time.RFC3339, was[r.UID+node])
+			later, keeps := time.Parse(time.RFC3339, is)
+			m.check("bounded", kept != nil || keeps != nil || !later.After(until),
+				"pods of node %s are kept until %s under rule %s, and were until %s", node, is, r.Name, was[r.UID+node])
 		}
 	}
 }

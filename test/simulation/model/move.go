@@ -17,6 +17,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	switch kind {
 	case "keptendpoints":
 		m.kept.written = m.now()
+		m.prolongs(before, after)
 	case "pods":
 		m.evicted(before, after, v)
 	case "nodeclaims":

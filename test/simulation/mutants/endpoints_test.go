@@ -22,6 +22,8 @@ func init() {
 		least = 0
 	}
 `, "single"},
+		{"pods are kept for longer if maxHoldSeconds is raised", `EndpointsHold()); most.Before(until) {`,
+			`EndpointsHold()); MUTANT || most.Before(until) {`, "bounded"},
 		{"an outage ends when other nodes come back", `	case !p.arms || !p.Rule.Matches(node.Labels) || p.released(node):
 		return EndpointsEnded
 	default:

@@ -139,6 +139,10 @@ func (g *generator) outage(r, hold int) {
 			g.add(Step{Do: "work", Replica: next, N: g.IntN(8)}, Step{Do: "answer", Replica: next, Of: "answered"})
 		}
 	default:
+		if hold == 60 && len(back)%2 == 0 {
+			g.add(Step{Do: "rule.edit", Rule: r,
+				Value: `{"evictionGuard":{"maxHoldSeconds":900,"endpoints":{"maxHoldSeconds":900}}}`})
+		}
 		for _, n := range back {
 			g.add(Step{Do: "link.back", Node: n + 1})
 		}
