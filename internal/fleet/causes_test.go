@@ -43,7 +43,12 @@ func TestCauses(t *testing.T) {
 	record("n-6", inService, waiting("init-9jw4q", csi))
 	record("n-7", inService, Missing{Results: condition("False"),
 		Requirements: []v1alpha1.RequirementEvaluationResult{{Name: "csi"}}})
+	for _, node := range []string{"m-1", "m-2", "m-3", "m-4", "m-5", "m-6"} {
+		record(node, inService, waiting("init-"+node, v1alpha1.RequirementEvaluationResult{Name: "gpu"}))
+	}
 	want := []Cause{
+		{What: "requirement warm-up is not satisfied, requirement gpu is not satisfied", Count: 6,
+			Nodes: []string{"m-1", "m-2", "m-3", "m-4", "m-5"}},
 		{What: "condition a is Unknown", Count: 2, Nodes: []string{"n-3", "n-4"}},
 		{What: "requirement warm-up is not satisfied", Count: 2, Nodes: []string{"n-5", "n-6"}},
 		{What: "condition a is False", Count: 1, Nodes: []string{"n-1"}},

@@ -387,6 +387,10 @@ func TestAnEntryByAnotherVersionOfTheRuleIsDropped(t *testing.T) {
 	if m := s.material(); m.Counts.Pending != 1 {
 		t.Errorf("counts %+v: the node has not been looked at under the new version", m.Counts)
 	}
+	s.take()
+	s.SetRules(ruleset.NewSet(), s.nodes, now)
+	s.isReady(0)
+	s.tells("the rule was deleted", 1)
 }
 
 func TestRecordTellsOfChangesOnlyAndKeepsTheTimeOfTheLastOne(t *testing.T) {
@@ -440,6 +444,9 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 	look := s.Look(s.nodes[0])
 	if got := look.Observed(s.rule.UID); !got.Ready || !got.Since.Equal(now) || !s.HeartbeatCounts(s.nodes[0].Name) {
 		t.Errorf("forgotten: %+v", got)
+	}
+	if got := look.Observed("unknown"); !got.Since.IsZero() {
+		t.Errorf("observed of a rule that is not known: %+v", got)
 	}
 	look = s.Look(build.WrapNode(s.nodes[0]).UID("another").Obj())
 	if got := look.Observed(s.rule.UID); !got.Since.IsZero() {
@@ -592,13 +599,26 @@ func TestADryRunsMaterialCountsAndNames(t *testing.T) {
 	s := newScene(t, rule(""), v1alpha1.MaxStatusNodes/2) // each has two entries
 	for i := range s.nodes {
 		e := s.entry(i, v1alpha1.NodeStateExempt, state.ReasonDryRun)
-		e.WouldClaim, e.Risky, e.WouldRelease = i < 20, i < 5, i >= 20
+		e.WouldClaim, e.Risky, e.WouldRelease = i > 0 && i < 12, i < 5, i >= 12 && i < 23
 		s.records(i, e)
 	}
+	names := func(from int) (names []string) {
+		for i := range 10 {
+			names = append(names, name(from+i))
+		}
+		return names
+	}
 	m := s.material()
-	if m.ToTaint != 20 || m.ToUntaint != 5 || m.Risky != 5 || len(m.NamesToTaint) != 10 || len(m.NamesToUntaint) != 5 ||
-		m.Truncated {
+	if m.ToTaint != 11 || m.ToUntaint != 11 || m.Risky != 4 || m.Truncated {
 		t.Errorf("%+v", m)
+	}
+	if !slices.Equal(m.NamesToTaint, names(1)) || !slices.Equal(m.NamesToUntaint, names(12)) {
+		t.Errorf("would taint %v, would untaint %v", m.NamesToTaint, m.NamesToUntaint)
+	}
+	s.nodes = append(s.nodes, inService(len(s.nodes)))
+	s.records(len(s.nodes)-1, s.entry(len(s.nodes)-1, v1alpha1.NodeStateExempt, state.ReasonDryRun))
+	if m = s.material(); !m.Truncated || len(m.Evaluations) != v1alpha1.MaxStatusNodes/2 {
+		t.Errorf("with one more node: %d nodes in the status, truncated %t", len(m.Evaluations), m.Truncated)
 	}
 }
 

@@ -199,7 +199,7 @@ func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*c
 }
 
 // since returns how many nodes that were not ready by a status do not exist any more, and the nodes that use a place
-// now, and did not by that status.
+// now, and surely did not by that status: an exempt node may have used one by its published condition.
 func (s *ruleState) since(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) (gone int, later []int32) {
 	listed := map[string]*v1alpha1.NodeEvaluation{}
 	for i := range status.NodeEvaluations {
@@ -220,11 +220,12 @@ func (s *ruleState) since(status *v1alpha1.NodeReadinessRuleStatus, nodes []*cor
 		n := s.nodes.number[node.Name]
 		e := listed[node.Name]
 		same := e != nil && !node.CreationTimestamp.After(e.LastEvaluationTime.Time)
-		open := same && (e.State == v1alpha1.NodeStateReady || e.State == v1alpha1.NodeStateExempt)
 		if same && e.State != v1alpha1.NodeStateReady {
 			gone--
 		}
-		if p := s.at(n); p.Counted && p.Claimed && !p.Marked && (open || !same && !status.Truncated) {
+		p := s.at(n)
+		used := same && e.State != v1alpha1.NodeStateReady && (e.State != v1alpha1.NodeStateExempt || p.Marked)
+		if p.Counted && p.Claimed && !used && (same || !status.Truncated) {
 			later = append(later, n)
 		}
 	}

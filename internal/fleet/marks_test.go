@@ -121,13 +121,41 @@ func TestAMarkThatIsRefusedFreesItsPlace(t *testing.T) {
 }
 
 func TestAMarkThatMayHaveBeenWrittenKeepsItsPlace(t *testing.T) {
-	m := newMarking(t, 2)
-	m.asks("at first", "0+ 1-")
-	m.mark(0, false, v1alpha1.NodeStateFailed)
-	m.asks("after a failure", "1-")
-	m.mark(0, false, v1alpha1.NodeStateHeld)
-	m.wakes("it was not written", 1)
-	m.asks("then", "1+ 0-")
-	m.Forget(m.nodes[1].Name, now)
-	m.wakes("a node that is gone and was not marked", 0)
+	for what, is := range map[string]v1alpha1.NodeState{
+		"with a taint": v1alpha1.NodeStateHeld, "without": v1alpha1.NodeStateFailed,
+	} {
+		for _, problem := range []string{"timeout", ""} {
+			if problem == "" && is == v1alpha1.NodeStateHeld {
+				continue // no failure
+			}
+			m := newMarking(t, 2)
+			m.asks("at first", "0+ 1-")
+			e := m.entry(0, is, state.ReasonEvidenceMissing)
+			e.PublishProblem = problem
+			m.records(0, e)
+			m.asks(what+" after a failure", "1-")
+			m.mark(0, false, v1alpha1.NodeStateHeld)
+			m.wakes(what+" it was not written", 1)
+			m.asks(what+" then", "1+ 0-")
+			m.Forget(m.nodes[1].Name, now)
+			m.wakes(what+" a node that is gone and was not marked", 0)
+		}
+	}
+}
+
+// TestAFailureOfTheConditionIsNoneOfTheClaim: the start of the hold is in the node's record, and uses one place.
+func TestAFailureOfTheConditionIsNoneOfTheClaim(t *testing.T) {
+	m := &marking{newScene(t, publishing("2", 1), 3)}
+	asks := func(i int, want bool) {
+		t.Helper()
+		if got := m.Reserve(m.rule.UID, m.nodes[i].Name, limit.Request{Since: now}) == ""; got != want {
+			t.Errorf("node %d may be held: %t", i, got)
+		}
+	}
+	asks(0, true)
+	e := m.entry(0, v1alpha1.NodeStateFailed, "PublishFailed")
+	e.PublishProblem, e.Current.Claimed = "timeout", true
+	m.records(0, e)
+	asks(1, true)
+	asks(2, false)
 }

@@ -4,6 +4,7 @@
 package fleet
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -128,6 +129,9 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			r.looksAt(young, v1alpha1.NodeStateExempt)
 			r.looksAt(young, v1alpha1.NodeStateReady)
 			r.places("it is ready again", 0, 1)
+			r.looksAt(build.MakeNode("old").UID("old").Created(now.Add(-time.Hour)).Label("pool", "a").Obj(),
+				v1alpha1.NodeStateReady)
+			r.places("the rule selects a node that was there before", 0, 1)
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
@@ -177,6 +181,12 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 					spec.Suspend = true
 					r.Mode, r.Spec = ruleset.Suspended, &spec
 				},
+				"dry-run": func(r *ruleset.Rule) {
+					spec := *r.Spec
+					spec.DryRun = true
+					r.Mode, r.Spec = ruleset.DryRun, &spec
+				},
+				"deletion": func(r *ruleset.Rule) { r.Mode = ruleset.Deleting },
 				"selector": func(r *ruleset.Rule) { r.SelectorHash = "other" },
 			} {
 				former := r.rule
@@ -226,26 +236,31 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			r.asks("it is another node", 1, false)
 			r.isReady(0)
 			r.places("it is ready", 0, 0)
+			r.hold(1)
+			r.nodes[1] = build.WrapNode(inService(1)).UID("third").Created(now.Add(time.Minute)).Obj()
+			r.isReady(1)
+			r.places("it is ready when it is first seen", 0, 0)
 		})
 	})
 }
 
 func TestPlacesAcrossARestart(t *testing.T) {
 	r := build.MakeRule("net").UID("u1").Created(now.Add(-time.Hour)).Selector("pool", "a").
-		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).MaxUnavailable("1")
+		Condition("example.com/Ready").Taint("example.com/net", "", corev1.TaintEffectNoSchedule).Publish(verdict).
+		MaxUnavailable("1")
 	held := func(name string) v1alpha1.NodeEvaluation {
 		return v1alpha1.NodeEvaluation{NodeName: name, State: v1alpha1.NodeStateHeld, LastEvaluationTime: metav1.NewTime(now)}
 	}
-	exempt := func(name string) v1alpha1.NodeEvaluation {
-		e := held(name)
-		e.State = v1alpha1.NodeStateExempt
-		return e
-	}
+	exempt, ready := held(inService(0).Name), held(inService(0).Name)
+	exempt.State, ready.State = v1alpha1.NodeStateExempt, v1alpha1.NodeStateReady
 	at := &metav1.Time{Time: now.Add(-time.Minute)}
 	for name, tc := range map[string]struct {
 		limit     v1alpha1.LimitStatus
 		held      []v1alpha1.NodeEvaluation
+		failed    []v1alpha1.NodeFailure
 		since     bool // the node that there was before is held now
+		forced    bool // by an override
+		marked    bool // and its published condition is False
 		truncated bool
 		selector  string
 		want      int32
@@ -256,7 +271,26 @@ func TestPlacesAcrossARestart(t *testing.T) {
 		"one was released": {limit: v1alpha1.LimitStatus{InUse: 1},
 			held: []v1alpha1.NodeEvaluation{held(inService(0).Name)}},
 		"another one was held since the status was written": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
-			held: []v1alpha1.NodeEvaluation{held("gone"), exempt(inService(0).Name)}},
+			held: []v1alpha1.NodeEvaluation{held("gone"), exempt}},
+		"a ready one was held since the status was written": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
+			held: []v1alpha1.NodeEvaluation{held("gone"), ready}},
+		"a ready one was held and False since": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true, marked: true,
+			held: []v1alpha1.NodeEvaluation{held("gone"), ready}},
+		"a node that came since is held and False": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
+			marked: true, held: []v1alpha1.NodeEvaluation{held("gone")}},
+		"one was deleted, another is ready as before": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1,
+			held: []v1alpha1.NodeEvaluation{held("gone"), ready}},
+		"a failed one was deleted": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1,
+			failed: []v1alpha1.NodeFailure{{NodeName: "gone"}}},
+		"one of two used a place, another node is exempt as before": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1,
+			held: []v1alpha1.NodeEvaluation{held("gone"), held("new and gone"), exempt}},
+		"one of two used a place, another node is held as before": {limit: v1alpha1.LimitStatus{InUse: 2}, want: 1,
+			since: true, held: []v1alpha1.NodeEvaluation{held("gone"), held("new and gone"), held(inService(0).Name)}},
+		"one of two used a place, another node did by its condition": {limit: v1alpha1.LimitStatus{InUse: 2}, want: 1,
+			since: true, marked: true, held: []v1alpha1.NodeEvaluation{held("gone"), held("new and gone"), exempt}},
+		"one of two used a place, another node is held by an override since": {limit: v1alpha1.LimitStatus{InUse: 1},
+			want: 1, since: true, forced: true,
+			held: []v1alpha1.NodeEvaluation{held("gone"), held("new and gone"), exempt}},
 		"a node that came since is held": {limit: v1alpha1.LimitStatus{InUse: 1}, want: 1, since: true,
 			held: []v1alpha1.NodeEvaluation{held("gone")}},
 		"one that the status does not name may have been held before": {limit: v1alpha1.LimitStatus{InUse: 1}, since: true,
@@ -275,18 +309,21 @@ func TestPlacesAcrossARestart(t *testing.T) {
 			if tc.selector == "" {
 				tc.selector = compiled.SelectorHash
 			}
-			obj.Status = v1alpha1.NodeReadinessRuleStatus{Limit: &tc.limit, NodeEvaluations: tc.held, Truncated: tc.truncated,
-				InForce: &v1alpha1.InForce{SelectorHash: tc.selector}}
+			obj.Status = v1alpha1.NodeReadinessRuleStatus{Limit: &tc.limit, NodeEvaluations: tc.held,
+				FailedNodes: tc.failed, Truncated: tc.truncated, InForce: &v1alpha1.InForce{SelectorHash: tc.selector}}
 			f := New(&heard{}, func() time.Time { return now })
 			f.Restore([]v1alpha1.NodeReadinessRule{*obj})
 			again := build.MakeNode("new").UID("new").Created(now.Add(time.Minute)).Label("pool", "a").Obj()
-			first := inService(0)
+			first, claim := build.WrapNode(inService(0)), ""
 			if tc.since {
-				first = build.WrapNode(first).Taint("example.com/net", "", corev1.TaintEffectNoSchedule).Annotation(
-					compiled.RecordKey(),
-					`{"taint":"example.com/net=:NoSchedule","released":"2026-01-02T03:04:05Z","limited":true}`).Obj()
+				first.Taint("example.com/net", "", corev1.TaintEffectNoSchedule)
+				claim = fmt.Sprintf(`"taint":"example.com/net=:NoSchedule","limited":%t,"forced":%t,`, !tc.forced, tc.forced)
 			}
-			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{first, again}, now.Add(time.Hour))
+			if tc.marked {
+				first.Condition(verdict, corev1.ConditionFalse, now).Reason(verdict, "NodegateRuleNotReady", "")
+			}
+			first.Annotation(compiled.RecordKey(), "{"+claim+`"released":"2026-01-02T03:04:05Z"}`)
+			f.SetRules(ruleset.NewSet(compiled), []*corev1.Node{first.Obj(), again}, now.Add(time.Hour))
 			m, _ := f.Material("u1")
 			if diff := cmp.Diff(tc.want, m.Places.Deleted); diff != "" {
 				t.Errorf("places of deleted nodes (-want +got):\n%s", diff)
@@ -296,6 +333,24 @@ func TestPlacesAcrossARestart(t *testing.T) {
 				t.Errorf("a node may be held: %t", granted)
 			}
 		})
+	}
+}
+
+// TestAStatusWithoutPlacesAtARestart: the rule had no limit, or was never in force, when the status was written.
+func TestAStatusWithoutPlacesAtARestart(t *testing.T) {
+	r := rule("1")
+	for name, status := range map[string]v1alpha1.NodeReadinessRuleStatus{
+		"no limit":     {InForce: &v1alpha1.InForce{SelectorHash: r.SelectorHash}},
+		"not in force": {Limit: &v1alpha1.LimitStatus{Deleted: 1}},
+	} {
+		obj := build.MakeRule("net").UID("u1").Obj()
+		obj.Status = status
+		f := New(&heard{}, func() time.Time { return now })
+		f.Restore([]v1alpha1.NodeReadinessRule{*obj})
+		f.SetRules(ruleset.NewSet(r), []*corev1.Node{inService(0)}, now)
+		if m, _ := f.Material("u1"); m.Places.Deleted != 0 {
+			t.Errorf("%s: places %+v", name, m.Places)
+		}
 	}
 }
 
