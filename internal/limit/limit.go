@@ -73,7 +73,7 @@ const unknownKept = time.Minute
 
 // mayBeThere reports whether the use may be on the node, although this version of the node does not show it.
 func (g grant) mayBeThere(version string, now time.Time) bool {
-	return !g.unknown.IsZero() && g.version == version && now.Before(g.unknown.Add(unknownKept))
+	return g.version == version && now.Before(g.unknown.Add(unknownKept))
 }
 
 // New returns the state of limits that count no node. kept says that the places of deleted nodes count. before is the

@@ -270,9 +270,16 @@ func TestAllowed(t *testing.T) {
 		{[]v1alpha1.Limit{domainsOf(9, rack), domainsOf(1, zone)}, 4},
 		{[]v1alpha1.Limit{domainsOf(0, rack)}, 0},
 		{[]v1alpha1.Limit{rateOf(1, 60)}, 6},
+		{[]v1alpha1.Limit{limitOf("2", ""), limitOf("4", "")}, 2},
+		{[]v1alpha1.Limit{limitOf("4", ""), limitOf("2", "")}, 2},
+		{[]v1alpha1.Limit{limitOf("0", ""), limitOf("4", "")}, 0},
 	} {
-		if got := newFleet(t, labels, c.entries...).Allowed(); got != c.want {
-			t.Errorf("%+v: %d, want %d", c.entries, got, c.want)
+		f, domains := newFleet(t, labels, c.entries...), []string(nil)
+		for i := range labels {
+			domains = append(domains, f.domains(i))
+		}
+		if got, before := f.Allowed(), f.rule.Most(domains); got != c.want || before != c.want {
+			t.Errorf("%+v: %d, before any node is held %d, want %d", c.entries, got, before, c.want)
 		}
 	}
 }
@@ -534,58 +541,6 @@ func TestAWriteWithoutAnAnswerKeepsItsPlace(t *testing.T) {
 				t.Errorf("use %d, %s: %d places of deleted nodes", use, later, got)
 			}
 		}
-	}
-}
-
-func TestARecordKeepsItsDomains(t *testing.T) {
-	r := Of(&v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("1", rack), limitOf("2", rack),
-		limitOf("1", zone)}})
-	labels := racks("b/y")[0]
-	for recorded, want := range map[string]string{
-		"":                                     rack + "=b," + zone + "=y",
-		rack + "=a":                            rack + "=a," + zone + "=y",
-		rack + "=," + zone + "=x":              rack + "=," + zone + "=x",
-		"other=c," + zone + "=x":               rack + "=b," + zone + "=x",
-		"no domains":                           rack + "=b," + zone + "=y",
-		rack + "=a," + rack + "=b,," + zone:    rack + "=a," + zone + "=y",
-		rack + "=a=b," + zone + "=x,other=y,,": rack + "=a=b," + zone + "=x",
-	} {
-		if got := r.Domains(recorded, labels); got != want {
-			t.Errorf("%s: got %s, want %s", recorded, got, want)
-		}
-	}
-	if got := Of(&v1alpha1.NodeReadinessRuleSpec{}).Domains(rack+"=a", labels); got != "" {
-		t.Errorf("without limits: %s", got)
-	}
-}
-
-func TestProblems(t *testing.T) {
-	number, percent := intstr.FromInt32(1), intstr.FromString("30%")
-	for name, c := range map[string]struct {
-		spec v1alpha1.NodeReadinessRuleSpec
-		want []string
-	}{
-		"valid": {spec: v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("30%", ""), domainsOf(1, zone)}}},
-		"both": {v1alpha1.NodeReadinessRuleSpec{MaxUnavailable: &percent, Limits: []v1alpha1.Limit{limitOf("1", "")}},
-			[]string{"spec.limits"}},
-		"neither": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{{Per: rack}}}, []string{"spec.limits[0]"}},
-		"max and maxDomains": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{{Max: &number, MaxDomains: new(int32),
-			Per: rack}}}, []string{"spec.limits[0]"}},
-		"maxDomains alone": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{domainsOf(1, "")}},
-			[]string{"spec.limits[0].maxDomains"}},
-		"a bad key and number": {v1alpha1.NodeReadinessRuleSpec{Limits: []v1alpha1.Limit{limitOf("101%", "a b")}},
-			[]string{"spec.limits[0].max", "spec.limits[0].per"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for field := range Problems(&c.spec) {
-				got = append(got, field)
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, c.want) {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-		})
 	}
 }
 

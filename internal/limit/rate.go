@@ -96,7 +96,12 @@ type nextClaim struct {
 
 // allowance returns how many claims the rates allow now, by the times of others, and when one more if that is none.
 func (r Rule) allowance(times []metav1.Time, now time.Time) (n int, next nextClaim) {
-	n = v1alpha1.MaxRate - len(times)
+	n = v1alpha1.MaxRate
+	for _, t := range times {
+		if t.Add(r.longest()).After(now) {
+			n--
+		}
+	}
 	for i := range r.entries {
 		e := &r.entries[i]
 		if within(e) == 0 {

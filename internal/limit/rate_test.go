@@ -316,6 +316,9 @@ func TestNoWindowHasMoreClaimsThanTheRateAllows(t *testing.T) {
 			f.is(i, Node{Counted: true})
 			f.settles(i, Fate{})
 		}
+		if n := len(f.rates.tickets[Claims]); n > 10 {
+			t.Fatalf("%d times are remembered, and most of them are over", n)
+		}
 	}
 	if len(held) < 300 {
 		t.Errorf("held only %d times", len(held))

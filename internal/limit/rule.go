@@ -158,9 +158,6 @@ func number(out map[string]string, field string, m *intstr.IntOrString) {
 // domains that a record has already stay. A node without the label is in the domain "". It returns "" for a rule
 // without domains.
 func (r Rule) Domains(recorded string, labels map[string]string) string {
-	if len(r.keys) == 0 {
-		return ""
-	}
 	var b strings.Builder
 	for i, key := range r.keys {
 		if i > 0 {
