@@ -20,6 +20,15 @@ func TestForgetsPlausibleHeartbeats(t *testing.T) {
 	}
 }
 
+func TestForgetsADeletedNode(t *testing.T) {
+	now, a := time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC), &Arrivals{}
+	a.at("n", "c", now.Add(time.Hour), now)
+	a.Forget("n")
+	if _, ahead := a.at("n", "c", now.Add(time.Hour), now.Add(time.Hour)); ahead {
+		t.Error("remembers a heartbeat of a former node of that name")
+	}
+}
+
 // TestForgetsAllOfANodeWithTooMany: the pods of a node whose clock is ahead may come and go.
 func TestForgetsAllOfANodeWithTooMany(t *testing.T) {
 	a, now := Arrivals{}, time.Unix(1e9, 0)
@@ -31,5 +40,12 @@ func TestForgetsAllOfANodeWithTooMany(t *testing.T) {
 	}
 	if _, ahead := a.at("n", fmt.Sprint(3*maxArrivals-1), now.Add(time.Hour), now.Add(2*time.Hour)); !ahead {
 		t.Error("has forgotten the last one")
+	}
+	if n := len(a.nodes["n"]); n != maxArrivals {
+		t.Fatalf("remembers %d times, not the most", n)
+	}
+	a.at("n", fmt.Sprint(3*maxArrivals-1), now.Add(3*time.Hour), now.Add(2*time.Hour))
+	if _, ahead := a.at("n", fmt.Sprint(3*maxArrivals-2), now.Add(time.Hour), now.Add(2*time.Hour)); !ahead {
+		t.Error("has forgotten the others at the next report of one that it knows")
 	}
 }

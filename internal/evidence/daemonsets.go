@@ -201,7 +201,7 @@ func (f *Facts) replaced(p *DaemonPod, gone time.Time) time.Time {
 func (f *Facts) disruptedUntil(q *DaemonSets, d *DaemonSet, s *daemonSetState, gone,
 	now time.Time) time.Time {
 	switch {
-	case !f.Service.Undisrupted || f.Service.Released.IsZero():
+	case !f.Service.Undisrupted:
 		return time.Time{}
 	case !s.seen && f.Gathered.Absent != nil:
 		gone = f.Gathered.Absent(d.UID, now)

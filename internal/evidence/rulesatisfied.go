@@ -40,7 +40,7 @@ type Satisfaction struct {
 
 func (q *ruleSatisfied) judge(f *Facts, _ time.Time) (condition.Judgement, finding) {
 	other, known := f.Gathered.Rules[q.Name]
-	return requirement(other.Satisfied, !known || !other.Matches), &ruleFound{q.Name, other, known}
+	return requirement(other.Satisfied, !other.Matches), &ruleFound{q.Name, other, known}
 }
 
 // ruleFound is the state of the other rule, if it exists.

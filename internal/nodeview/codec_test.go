@@ -17,7 +17,8 @@ import (
 // TestRecordsAreReadAndWrittenAsByEncodingJSON compares both directions, for records with any of the fields set.
 func TestRecordsAreReadAndWrittenAsByEncodingJSON(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	texts := []string{"", "", "cni", "a/b=c:NoSchedule", `"quoted"`, `back\slash`, "<&>", "tab\t", "Ünïcode", "\xff"}
+	texts := []string{"", "", "cni", "a/b=c:NoSchedule", `"quoted"`, `back\slash`, "<", "&", ">",
+		"a b~", "tab\t", "Ünïcode", "\xff"}
 	text := func() string { return texts[random.IntN(len(texts))] }
 	when := func() metav1.Time {
 		if random.IntN(2) == 0 {
@@ -53,6 +54,9 @@ func TestJSONThatTheOperatorDoesNotWriteIsReadAsByEncodingJSON(t *testing.T) {
 		`{"rule":1}`, `{"rule":null}`, `{"late":true}`, `{"late":false}`, `{"late":truex}`, `{"late":"true"}`,
 		`{"since":"2026-01-02T15:04:05Z"}`, `{"since":"2026-01-02T15:04:05.5+01:00"}`, `{"since":"2026-02-30T00:00:00Z"}`,
 		`{"since":""}`, `{"since":null}`, `{"since":"x"}`, `{"rule":"\u0061"}`, "{\"rule\":\"\x01\"}", `{"health":"ready"}`,
+		`{'rule":"a"}`, `{"rule":'a"}`, `{"rule":"a`, `{"rule`, `{"rule":"a\}`, "{\"rule\":\"a\x01}", `{"rule":"a\"`,
+		`{"late":true"own":true}`, `{"rule":"a" "late":true}`, `{"rule""a"}`, `{"late"true}`,
+		`{"since""2026-01-02T15:04:05Z"}`,
 	} {
 		sameAsJSON(t, s)
 	}

@@ -130,9 +130,9 @@ func RecordOn(rule *ruleset.Rule, node *corev1.Node) (key, value string, ok bool
 	}
 	before, recorded := node.Annotations[former]
 	if recorded && ok {
-		own, _ := ReadRecord(value)
+		own, legible := ReadRecord(value)
 		predecessor, readable := ReadRecord(before)
-		recorded = own.Admitted() && readable && !predecessor.Admitted()
+		recorded = (!legible || own.Admitted()) && readable && !predecessor.Admitted()
 	}
 	if recorded {
 		return former, before, true

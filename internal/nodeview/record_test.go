@@ -120,6 +120,72 @@ func TestAClaimOfTheCreatingRequest(t *testing.T) {
 	}
 }
 
+// TestOnlyAClaimHasTheFormOfAdmission: the creator of a node may write nothing else.
+func TestOnlyAClaimHasTheFormOfAdmission(t *testing.T) {
+	whole := nodeview.Record{Rule: "r", Taint: "a=b:NoSchedule", Since: metav1.NewTime(At(1)), Late: true}
+	unnamed, unclaimed, more := whole, whole, whole
+	unnamed.Rule, unclaimed.Taint, more.Existing = "", "", true
+	if !whole.Admitted() || unnamed.Admitted() || unclaimed.Admitted() || more.Admitted() {
+		t.Error("a claim has not the form of admission, or something else has")
+	}
+}
+
+func TestWhatTheOperatorWroteIsReadAgain(t *testing.T) {
+	long := strings.Repeat("b", 64)
+	for name, c := range map[string]struct{ value, want string }{
+		"healthy":               {value: `{"health":"Ready"}`, want: `{"health":"Ready"}`},
+		"unhealthy":             {value: `{"health":"NotReady"}`, want: `{"health":"NotReady"}`},
+		"another health":        {value: `{"health":"Well"}`, want: `{}`},
+		"a published condition": {value: `{"published":"example.com/V"}`, want: `{"published":"example.com/V"}`},
+		"one of Kubernetes":     {value: `{"published":"Ready"}`, want: `{}`},
+		"a boot ID":             {value: `{"bootID":"` + long + `"}`, want: `{"bootID":"` + long + `"}`},
+		"no JSON":               {value: "x", want: `{}`},
+		"a boot ID that is long": {value: `{"bootID":"` + long + `b"}`,
+			want: `{"bootID":"` + nodeview.BootID(long+"b") + `"}`},
+	} {
+		r, _ := nodeview.DecodeRecord(c.value, Fresh().Obj(), At(10))
+		if diff := cmp.Diff(c.want, r.Encode()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if id := nodeview.BootID("\xff"); !strings.HasPrefix(id, "sha256:") {
+		t.Errorf("a record would keep the boot ID %q, which JSON cannot", id)
+	}
+}
+
+// TestAShortRecordKeepsWhatDecides: a node's annotations may have room for no more.
+func TestAShortRecordKeepsWhatDecides(t *testing.T) {
+	r := nodeview.Record{Rule: "r", Taint: "a=b:NoSchedule", Domains: "zone=z", Adopted: true, Limited: true, BootID: "b"}
+	if diff := cmp.Diff(`{"taint":"a=b:NoSchedule","limited":true}`, r.Short().Encode()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestARuleThatNoLongerRearmsKeepsTheEndOfTheStart, and no other node's start ends by that.
+func TestARuleThatNoLongerRearmsKeepsTheEndOfTheStart(t *testing.T) {
+	at := metav1.NewTime(At(1))
+	for name, c := range map[string]struct {
+		record         nodeview.Record
+		started, count bool
+	}{
+		"new":                        {record: nodeview.Record{BootID: "b"}},
+		"in service when first seen": {record: nodeview.Record{BootID: "b", Existing: true}, started: true},
+		"in service, and rebooted":   {record: nodeview.Record{Existing: true, RearmedAt: at}, started: true},
+		"released":                   {record: nodeview.Record{Released: at, RearmedAt: at}, started: true},
+		"rebooted":                   {record: nodeview.Record{RearmedAt: at}, started: true, count: true},
+		"rebooted, and timed out":    {record: nodeview.Record{RearmedAt: at, TimedOut: at}, started: true, count: true},
+		"rebooted while it starts":   {record: nodeview.Record{RearmedAt: at, Starting: true}},
+		"rebooted, and timed out while it starts": {record: nodeview.Record{RearmedAt: at, TimedOut: at, Starting: true},
+			started: true},
+	} {
+		was := c.record.Started()
+		c.record.ForgetBoot()
+		if c.record.Started() != was || was != c.started || c.record.Counted != c.count || !c.record.RearmedAt.IsZero() {
+			t.Errorf("%s: started %t, then %s", name, was, c.record.Encode())
+		}
+	}
+}
+
 func FuzzParseTaint(f *testing.F) {
 	for _, s := range []string{"", "a:NoSchedule", "example.com/a=b:NoExecute", "a=b=c:NoSchedule",
 		"node.kubernetes.io/x:NoSchedule", ":=:", "a=b:c:PreferNoSchedule"} {

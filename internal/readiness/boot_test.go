@@ -4,10 +4,12 @@
 package readiness
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -21,6 +23,9 @@ import (
 func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 	started := initPod("a", at(-60))
 	rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &usual})
+	waiting := initPod("a", at(-60), unready, func(p *corev1.Pod) {
+		p.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+	})
 	expression := requiring(t, named)
 
 	for name, c := range map[string]struct {
@@ -30,8 +35,10 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 		unready   bool // the node
 		former    int  // 0: none is known
 		live      []*corev1.Pod
+		unlisted  bool // there is no live list
 		ready     bool
 		recheck   int
+		says      string
 	}{
 		"not before the boot is confirmed":          {now: 119, heartbeat: 115, live: []*corev1.Pod{started}, recheck: 120},
 		"once it is confirmed":                      {now: 120, heartbeat: 115, live: []*corev1.Pod{started}, ready: true},
@@ -39,6 +46,12 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 		"after ten minutes, with any clocks":        {now: 600, heartbeat: -5, live: []*corev1.Pod{started}, ready: true},
 		"not while the node is unready":             {now: 900, heartbeat: 895, unready: true, live: []*corev1.Pod{started}},
 		"not by a cache that is behind":             {now: 120, heartbeat: 115},
+		"by the cache, if there is nothing else":    {now: 120, heartbeat: 115, unlisted: true, ready: true},
+		"not without its pod, after ten minutes":    {now: 600, heartbeat: 595, says: "0 of 1 pods ready"},
+		"a pod that started after the record": {now: 120, heartbeat: 115, former: -90, live: []*corev1.Pod{started},
+			ready: true},
+		"a container that does not run is not from before": {now: 120, heartbeat: 115, former: -30,
+			live: []*corev1.Pod{waiting}, recheck: 600, says: "pod a has a container that is not ready: init"},
 		"a pod of the former boot waits ten minutes": {now: 120, heartbeat: 115, former: -30, live: []*corev1.Pod{started},
 			recheck: 600},
 		"and no longer": {now: 600, heartbeat: 595, former: -30, live: []*corev1.Pod{started},
@@ -57,7 +70,15 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready",
 				at(c.heartbeat)).Obj()
 			facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)}, Gathered: &evidence.Gathered{},
-				Live: func(string, labels.Selector) []*corev1.Pod { return c.live }}
+				Live: func(string, labels.Selector) []*corev1.Pod {
+					if c.now < 120 {
+						t.Error("asks the API server before the boot is confirmed")
+					}
+					return c.live
+				}}
+			if c.unlisted {
+				facts.Live = nil
+			}
 			for _, p := range rule.Pods() {
 				facts.Gathered.Pods = map[*evidence.Pods][]*corev1.Pod{p: {started}}
 			}
@@ -65,13 +86,99 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 				facts.Boot.Former = at(c.former)
 			}
 			v := Evaluate(c.rule, facts, Observed{}, at(c.now))
-			if v.Ready != c.ready {
-				t.Errorf("ready is %t: %s", v.Ready, v.Results[0].Message())
+			if got := v.Results[0].Message(); v.Ready != c.ready || !strings.Contains(got, c.says) {
+				t.Errorf("ready is %t: %s", v.Ready, got)
+			}
+			if c.recheck == 0 && c.now >= 600 && !c.unready && v.HeartbeatCounts {
+				t.Error("waits for a heartbeat, which changes nothing any more")
 			}
 			if c.recheck != 0 && (!v.RecheckAt.Equal(at(c.recheck)) || !v.HeartbeatCounts) {
 				t.Errorf("rechecks at %s, a heartbeat decides: %t", v.RecheckAt, v.HeartbeatCounts)
 			}
 		})
+	}
+}
+
+func TestPodsOfANodeThatIsBooting(t *testing.T) {
+	runs := func(name string, ready int, started ...int) *corev1.Pod {
+		return initPod(name, at(ready), func(p *corev1.Pod) {
+			of := p.Status.ContainerStatuses[0]
+			p.Status.ContainerStatuses = nil
+			for _, s := range started {
+				of.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(s))}
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, of)
+			}
+		})
+	}
+	slow, owned := *usual.DeepCopy(), *usual.DeepCopy()
+	slow.MinReadySeconds, owned.OwnerDaemonSet = new(int32(300)), "another"
+	for name, c := range map[string]struct {
+		require *v1alpha1.PodsRequirement
+		pods    []*corev1.Pod
+		ready   bool
+		says    string
+	}{
+		"all containers have started since": {&usual, []*corev1.Pod{runs("a", 10, 9, 8)}, true, "1 of 1 pods"},
+		"the second container has not":      {&usual, []*corev1.Pod{runs("a", 10, 9, -60)}, false, "has not started"},
+		"the first container has not":       {&usual, []*corev1.Pod{runs("a", 10, -60, 9)}, false, "has not started"},
+		"one that has, beside one that has not": {&slow, []*corev1.Pod{runs("a", 10, 9), runs("b", -900, -900)}, false,
+			"pod a has not been ready for long enough, pod b has not started since the node booted"},
+		"of another owner": {&owned, []*corev1.Pod{runs("a", -900, -900)}, false, "pod a is not of DaemonSet another"},
+	} {
+		rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: c.require})
+		facts := &evidence.Facts{Node: node().Condition("Ready", "True", at(0)).Obj(),
+			Boot:     evidence.Boot{Bound: at(0), SeenAt: at(0)},
+			Gathered: &evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{rule.Pods()[0]: c.pods}}}
+		v := Evaluate(rule, facts, Observed{}, at(20))
+		if got := v.Results[0].Message(); v.Ready != c.ready || !strings.Contains(got, c.says) {
+			t.Errorf("%s: ready is %t: %s", name, v.Ready, got)
+		}
+		if want := at(120); !c.ready && !v.RecheckAt.Equal(want) {
+			t.Errorf("%s: rechecks at %s, want %s", name, v.RecheckAt, want)
+		}
+		if v.NeverAppeared != (c.require == &owned) {
+			t.Errorf("%s: never appeared is %t", name, v.NeverAppeared)
+		}
+	}
+}
+
+// TestDaemonSetsOfAConfirmedBootAreReadLive: the cache may still show the pods from before the boot.
+func TestDaemonSetsOfAConfirmedBootAreReadLive(t *testing.T) {
+	agent := build.MakeDaemonSet("kube-system", "agent").Tolerate("").Created(at(-86400))
+	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, agent)
+	cached, ok := evidence.DaemonPodOf(agent.Pod("n", at(-3600)).Obj())
+	if !ok {
+		t.Fatal("is not kept")
+	}
+	fresh, ended := agent.Pod("n", at(-4)).Obj(), agent.Pod("n", at(-4)).Phase(corev1.PodFailed).Obj()
+	for name, c := range map[string]struct {
+		now      int
+		live     []*corev1.Pod
+		unlisted bool
+		ready    bool
+	}{
+		"one second early":        {now: 119, live: []*corev1.Pod{fresh}},
+		"a pod of the boot":       {now: 120, live: []*corev1.Pod{ended, fresh}, ready: true},
+		"a pod that has ended":    {now: 120, live: []*corev1.Pod{ended}},
+		"no pod":                  {now: 120},
+		"without a list: cached":  {now: 120, unlisted: true, ready: true},
+		"after ten minutes, none": {now: 600},
+	} {
+		facts := &evidence.Facts{Manager: set.ManagerName, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)},
+			Node:     node().Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(c.now)).Obj(),
+			Gathered: &evidence.Gathered{DaemonPods: map[string][]evidence.DaemonPod{"kube-system": {cached}}},
+			Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
+				if c.now < 120 || namespace != "kube-system" || !selector.Empty() {
+					t.Errorf("%s: asks for the pods %s of namespace %s", name, selector, namespace)
+				}
+				return c.live
+			}}
+		if c.unlisted {
+			facts.Live = nil
+		}
+		if v := Evaluate(set.Rule("u"), facts, Observed{}, at(c.now)); v.Ready != c.ready {
+			t.Errorf("%s: ready is %t: %s", name, v.Ready, v.Results[0].Message())
+		}
 	}
 }
 
@@ -92,6 +199,16 @@ func TestEvidenceWithoutATimeCountsOnceTheBootIsConfirmed(t *testing.T) {
 				Gathered: &evidence.Gathered{CSINode: csiNode, Devices: map[string]int64{"gpu.example.com": 1}}}
 			if v := Evaluate(rule, facts, Observed{}, at(now)); v.Ready != want {
 				t.Errorf("%s, %d s after the boot: ready is %t", name, now, v.Ready)
+			} else if got := v.Results[0].Message(); !want && got != "requirement it may be from before the node booted" {
+				t.Errorf("%s, %d s after the boot: %s", name, now, got)
+			} else if v.Refuted(false) {
+				t.Errorf("%s, %d s after the boot: is refuted", name, now)
+			}
+			facts.Gathered = &evidence.Gathered{}
+			facts.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/x", Effect: corev1.TaintEffectNoSchedule}}
+			if v := Evaluate(rule, facts, Observed{}, at(now)); v.Ready || v.HeartbeatCounts ||
+				strings.Contains(v.Results[0].Message(), "before the node booted") {
+				t.Errorf("%s, which is not there, %d s after the boot: %s", name, now, v.Results[0].Message())
 			}
 		}
 	}
@@ -104,8 +221,28 @@ func TestAClockThatIsFarAheadDoesNotProveThatAReportIsFromAfterTheBoot(t *testin
 			Heartbeat("Ready", at(3600+now)).Obj()
 		facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)}, Gathered: &evidence.Gathered{}}
 		v := Evaluate(rule, facts, Observed{}, at(now))
-		if v.Ready != want || !want && !v.HeartbeatCounts {
-			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t", now, v.Ready, v.HeartbeatCounts)
+		if v.Ready != want || !want && (!v.HeartbeatCounts || !v.RecheckAt.Equal(at(120))) {
+			t.Errorf("%d s after the boot: ready is %t, a heartbeat decides: %t, rechecks at %s", now, v.Ready,
+				v.HeartbeatCounts, v.RecheckAt)
+		}
+	}
+}
+
+// TestAReportFromTheFutureThatWasSeenBeforeTheBootCountsSinceTheBoot: its clock does not tell more.
+func TestAReportFromTheFutureThatWasSeenBeforeTheBootCountsSinceTheBoot(t *testing.T) {
+	rule, arrivals := compile(rule().FreshCondition("A", 150)), &evidence.Arrivals{}
+	for _, c := range []struct {
+		now   int
+		ready bool
+	}{{-10, true}, {0, false}, {119, false}, {120, true}, {149, true}, {150, false}} {
+		n := build.MakeNode("n").Created(at(-86400)).Condition("A", "True", at(3500)).Heartbeat("A", at(3600)).
+			Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(c.now))
+		facts := &evidence.Facts{Node: n.Obj(), Arrivals: arrivals, Gathered: &evidence.Gathered{}}
+		if c.now >= 0 {
+			facts.Boot = evidence.Boot{Bound: at(0), SeenAt: at(0)}
+		}
+		if v := Evaluate(rule, facts, Observed{}, at(c.now)); v.Ready != c.ready {
+			t.Errorf("%d s after the boot: ready is %t: %s", c.now, v.Ready, v.Results[0].Message())
 		}
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -53,6 +55,22 @@ func TestJudgesDaemonSets(t *testing.T) {
 	}
 	slow := agent()
 	slow.Spec.MinReadySeconds = 60
+	started := func(p *build.PodWrapper, at time.Time) *build.PodWrapper {
+		p.Status.ContainerStatuses[0].State.Running.StartedAt = metav1.NewTime(at)
+		return p
+	}
+	edited := func(p *build.PodWrapper, edit func(*corev1.PodStatus)) *build.PodWrapper {
+		edit(&p.Status)
+		return p
+	}
+	slowly := func(name string, age time.Duration) (*build.DaemonSetWrapper, *build.PodWrapper) {
+		d := build.MakeDaemonSet("kube-system", name).Tolerate("")
+		d.Spec.MinReadySeconds = 10
+		return d, d.Pod("n", ago(age))
+	}
+	first, in5 := slowly("a", 5*time.Second)
+	second, in1 := slowly("b", 9*time.Second)
+	third, in9 := slowly("c", time.Second)
 	young := build.MakeDaemonSet("kube-system", "new").Tolerate("").Created(ago(time.Minute))
 	service := evidence.Service{Released: ago(time.Hour), Undisrupted: true}
 	type pods = []*build.PodWrapper
@@ -65,6 +83,7 @@ func TestJudgesDaemonSets(t *testing.T) {
 		absent  time.Time
 		taint   string
 		boot    time.Time
+		unknown bool // since when there is no pod
 
 		ready          bool
 		since, recheck time.Time
@@ -105,6 +124,33 @@ func TestJudgesDaemonSets(t *testing.T) {
 		"a surge": {sets: sets{agent()}, ready: true, since: ago(time.Hour),
 			pods: pods{pod(ago(time.Second)).Unready(), pod(ago(time.Hour))}},
 
+		"two ready pods: since the first of them": {sets: sets{agent()}, ready: true, since: ago(time.Hour),
+			pods: pods{pod(ago(time.Minute)), pod(ago(time.Hour)), pod(ago(time.Second))}},
+		"a ready pod, and a young one: nothing to wait for": {sets: sets{slow}, ready: true, since: start.Add(-time.Hour +
+			time.Minute), pods: pods{pod(ago(time.Second)), pod(ago(time.Hour))}},
+		"several young ones: the next one to count": {sets: sets{first, second, third, csi},
+			pods: pods{in5, in1, in9, csi.Pod("n", ago(time.Hour))}, recheck: start.Add(time.Second),
+			says: "1 of 4 DaemonSets that belong on this node are ready"},
+		"ready, since no time": {sets: sets{slow}, ready: true,
+			pods: pods{edited(pod(ago(time.Second)), func(s *corev1.PodStatus) {
+				s.Conditions[0].LastTransitionTime = metav1.Time{}
+			})}},
+		"without any condition": {sets: sets{agent()}, says: "pod agent-n of DaemonSet kube-system/agent is not ready",
+			pods: pods{edited(pod(ago(time.Minute)), func(s *corev1.PodStatus) { s.Conditions = nil })}},
+		"with a container that does not run": {sets: sets{agent()}, says: "is not ready",
+			pods: pods{edited(pod(ago(time.Minute)), func(s *corev1.PodStatus) {
+				s.Conditions[0].Status, s.ContainerStatuses[0].State = corev1.ConditionFalse, corev1.ContainerState{}
+			})}},
+		"held by its readiness gate": {sets: sets{agent()}, says: "is not ready",
+			pods: pods{edited(pod(ago(time.Minute)), func(s *corev1.PodStatus) {
+				s.Conditions[0].Status = corev1.ConditionFalse
+			})}},
+		"Ready, but its container is not": {sets: sets{agent()}, says: "is not ready",
+			pods: pods{edited(pod(ago(time.Minute)), func(s *corev1.PodStatus) { s.ContainerStatuses[0].Ready = false })}},
+		"terminating, with a successor": {sets: sets{agent()},
+			pods: pods{pod(ago(time.Hour)).Terminating(start), pod(ago(time.Minute)).Unready()},
+			says: "pod agent-n of DaemonSet kube-system/agent is not ready"},
+
 		"younger than the release": {sets: sets{agent(),
 			young},
 			pods: pods{pod(ago(2 * time.Hour))}, service: service, ready: true,
@@ -127,12 +173,25 @@ func TestJudgesDaemonSets(t *testing.T) {
 			sets:    sets{agent()},
 			service: service, absent: ago(time.Second), missing: true},
 		"not replaced, but ill": {sets: sets{agent()}, pods: pods{pod(ago(2 * time.Hour)).Unready()}, service: service},
+		"ill since before the release": {sets: sets{agent()}, pods: pods{pod(ago(2 * time.Minute)).Unready()},
+			service: evidence.Service{Released: ago(time.Minute), Undisrupted: true}},
+		"has been replaced": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute))}, service: service, ready: true},
+		"replaced, and its successor is not ready: since the deletion": {sets: sets{agent()}, service: service, ready: true,
+			pods:    pods{pod(ago(100 * time.Second)).Unready(), pod(ago(2 * time.Hour)).Terminating(ago(299 * time.Second))},
+			recheck: start.Add(time.Second)},
+		"gone since an unknown time": {sets: sets{agent()}, service: service, unknown: true, missing: true},
 		"on a node that is held": {sets: sets{agent()}, pods: pods{pod(ago(time.Second)).Unready()},
 			service: evidence.Service{Released: service.Released}},
 
 		"from before the boot": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour))}, boot: ago(time.Minute),
 			recheck: start.Add(time.Minute),
 			says:    "pod agent-n of DaemonSet kube-system/agent has not started since the node booted"},
+		"from before the boot, and not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour)).Unready()},
+			boot: ago(time.Minute), recheck: start.Add(time.Minute), says: "is not ready"},
+		"from before the boot, and young": {sets: sets{slow}, boot: ago(time.Minute), recheck: start.Add(time.Minute),
+			pods: pods{started(pod(ago(55*time.Second)), ago(time.Hour))}, says: "has not started since the node booted"},
+		"started at a time that cannot be": {sets: sets{agent()}, boot: ago(time.Minute), recheck: start.Add(time.Minute),
+			pods: pods{started(pod(ago(time.Second)), start.Add(1<<32*time.Second))}, says: "has not started"},
 		"from after it": {sets: sets{agent()}, pods: pods{pod(ago(time.Second))}, boot: ago(time.Minute), ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +212,9 @@ func TestJudgesDaemonSets(t *testing.T) {
 				}
 				return tc.absent
 			}
+			if tc.unknown {
+				facts.Gathered.Absent = nil
+			}
 			for _, p := range tc.pods {
 				slim, ok := evidence.DaemonPodOf(p.Obj())
 				if !ok {
@@ -162,11 +224,14 @@ func TestJudgesDaemonSets(t *testing.T) {
 			}
 			v := Evaluate(rule, facts, Observed{Ready: tc.ready, Since: ago(time.Hour)}, start)
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) ||
-				v.NeverAppeared != tc.missing {
+				v.NeverAppeared != tc.missing || (v.Results[0].Cause == condition.CauseMissing) != tc.missing {
 				t.Errorf("ready %t since %s, recheck at %s, never appeared %t", v.Ready, v.Since, v.RecheckAt, v.NeverAppeared)
 			}
-			if got := v.Results[0].Message(); !strings.Contains(got, tc.says) {
+			if got := v.Results[0].Message(); !strings.Contains(got, tc.says) || strings.HasSuffix(got, " ") {
 				t.Errorf("%q does not say %q", got, tc.says)
+			}
+			if got := v.Warning(); got != "" {
+				t.Errorf("warns, although no DaemonSet is left out: %s", got)
 			}
 		})
 	}

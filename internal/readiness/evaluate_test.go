@@ -112,6 +112,22 @@ func TestEvaluate(t *testing.T) {
 			rule: both(), node: node().Condition(cni, "False", at(-50)).Condition(disk, "False", at(-5)),
 			want: Verdict{Since: at(-50)},
 		},
+		"allOf: does not hold since the earliest, in any order": {
+			rule: both(), node: node().Condition(cni, "False", at(-5)).Condition(disk, "False", at(-50)),
+			want: Verdict{Since: at(-50)},
+		},
+		"allOf: one that is missing, before one that is False": {
+			rule: both(), node: node().Condition(disk, "False", at(-5)), observed: unreadySince,
+			want: Verdict{Since: at(-100), Remembered: true, NeverAppeared: true},
+		},
+		"allOf: a missing one that may be missing does not count as one that is awaited": {
+			rule: rule().Require(require(cni, "Unknown", "")).Condition(disk), node: node().Condition(disk, "False", at(-5)),
+			want: Verdict{Since: at(-5)},
+		},
+		"allOf: holds since the latest, which has a time, beside one without": {
+			rule: both(), node: node().Condition(cni, "True", time.Time{}).Condition(disk, "True", at(-5)),
+			observed: Observed{Ready: true, Since: at(-100)}, want: Verdict{Ready: true, Since: at(-5)},
+		},
 		"anyOf: holds since the earliest that does": {
 			rule: both().AnyOf(), node: node().Condition(cni, "True", at(-50)).Condition(disk, "True", at(-5)),
 			want: Verdict{Ready: true, Since: at(-50)},
@@ -260,6 +276,38 @@ func TestAHeartbeatFarInTheFutureCountsFromItsArrival(t *testing.T) {
 		n := node().Condition(cni, "True", at(-500)).Heartbeat(cni, at(step.heartbeat)).Obj()
 		before = Evaluate(r, &evidence.Facts{Node: n, Arrivals: arrivals}, before.Observed, at(step.second))
 		compareVerdict(t, step.want, before)
+	}
+}
+
+// The process remembers when it first saw a heartbeat of the far future, and no other one.
+func TestOnlyHeartbeatsFarInTheFutureCountFromTheirArrival(t *testing.T) {
+	const hour = 3600
+	type look struct {
+		second, cni, disk int
+		ready             bool
+	}
+	for name, looks := range map[string][]look{
+		"of the past": {{second: 50, cni: 0, disk: 10, ready: true}, {59, 0, 10, true}, {60, 0, 10, false}},
+		"two of the future": {{second: 0, cni: hour, disk: hour, ready: true}, {59, hour, hour, true},
+			{60, hour, hour, false}},
+		"the operator's clock is set back": {{second: 0, cni: hour, disk: -hour / 2, ready: false},
+			{-hour / 2, hour, -hour / 2, true}, {59 - hour/2, hour, -hour / 2, true},
+			{60 - hour/2, hour, -1700, false}},
+	} {
+		arrivals := &evidence.Arrivals{}
+		r := compile(rule().FreshCondition(cni, 60).FreshCondition(disk, 60))
+		missing := Evaluate(r, &evidence.Facts{Node: node().Obj(), Arrivals: &evidence.Arrivals{}}, Observed{}, at(0))
+		if missing.Ready || !missing.NeverAppeared {
+			t.Errorf("%s: before any heartbeat: ready is %t", name, missing.Ready)
+		}
+		for _, l := range looks {
+			n := node().Condition(cni, "True", at(-9000)).Heartbeat(cni, at(l.cni)).
+				Condition(disk, "True", at(-9000)).Heartbeat(disk, at(l.disk)).Obj()
+			v := Evaluate(r, &evidence.Facts{Node: n, Arrivals: arrivals}, Observed{}, at(l.second))
+			if v.Ready != l.ready {
+				t.Errorf("%s, at %d s: ready is %t: %s", name, l.second, v.Ready, v.Blocking())
+			}
+		}
 	}
 }
 

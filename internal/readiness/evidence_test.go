@@ -5,10 +5,13 @@ package readiness
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -61,5 +64,26 @@ func TestBlocking(t *testing.T) {
 				t.Errorf("ready is %t, blocking is %q: they disagree", ready, got)
 			}
 		})
+	}
+}
+
+// TestOnlyATaintThatKeepsPodsOffNeverLetsThemRun: other rules do not keep the pods that they wait for away.
+func TestOnlyATaintThatKeepsPodsOffNeverLetsThemRun(t *testing.T) {
+	waiting := initPod("a", start, unready, func(p *corev1.Pod) { p.Spec.NodeName = "" })
+	for name, c := range map[string]struct {
+		rule  *build.RuleWrapper
+		never bool
+	}{
+		"no taint":         {rule: rule().Untainted().Publish("example.com/Verdict")},
+		"PreferNoSchedule": {rule: rule().Taint("example.com/t", "", corev1.TaintEffectPreferNoSchedule)},
+		"NoExecute":        {rule: rule().Taint("example.com/t", "", corev1.TaintEffectNoExecute), never: true},
+	} {
+		r := compile(c.rule.Evidence(v1alpha1.Requirement{Name: "init", Pods: &usual}))
+		facts := &evidence.Facts{Node: node().Obj(),
+			Gathered: &evidence.Gathered{Pods: map[*evidence.Pods][]*corev1.Pod{r.Pods()[0]: {waiting}}}}
+		v := Evaluate(r, facts, Observed{}, start)
+		if got := v.Blocking(); strings.Contains(got, "can never run") != c.never {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

@@ -82,11 +82,16 @@ func TestPods(t *testing.T) {
 		since     time.Time
 		recheck   time.Time
 		says      string
+		missing   bool // there is no such pod
 	}{
 		"a ready pod": {require: usual, pods: []*corev1.Pod{initPod("a", before)}, ready: true, since: before,
 			says: "1 of 1 pods"},
 		"a pod that has become ready by a clock that is ahead": {require: usual, ready: true, since: before,
 			pods: []*corev1.Pod{initPod("a", start.Add(time.Hour), func(p *corev1.Pod) {
+				p.CreationTimestamp = metav1.NewTime(before)
+			})}},
+		"and by one that is a little ahead": {require: usual, ready: true, since: before,
+			pods: []*corev1.Pod{initPod("a", start.Add(time.Second), func(p *corev1.Pod) {
 				p.CreationTimestamp = metav1.NewTime(before)
 			})}},
 		"a clock that is a little ahead does not shorten the wait, so that the wait ends once": {require: usual,
@@ -108,7 +113,33 @@ func TestPods(t *testing.T) {
 		"a pod of another owner does not open the gate": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "other" }),
 			pods:    []*corev1.Pod{initPod("a", before)},
-			says:    "pod a is not of DaemonSet other"},
+			says:    "pod a is not of DaemonSet other", missing: true},
+		"a pod of a DaemonSet of another API": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }),
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) {
+				p.OwnerReferences[0].APIVersion = "apps.kruise.io/v1alpha1"
+			})}, says: "pod a is not of DaemonSet startup-init", missing: true},
+		"its own pod is not ready, beside one of another owner": {
+			require: with(func(p *v1alpha1.PodsRequirement) { p.OwnerDaemonSet = "startup-init" }),
+			pods: []*corev1.Pod{initPod("a", before, unready),
+				initPod("b", before, func(p *corev1.Pod) { p.OwnerReferences = nil })},
+			says: "pod a has a container that is not ready: init, pod b is not of DaemonSet startup-init"},
+		"no pod": {require: usual, says: "0 of 1 pods ready (namespace kube-system, selector " +
+			"startup.k8s.io/component=init)", missing: true},
+		"a ready pod, and one more": {require: usual, ready: true,
+			pods: []*corev1.Pod{initPod("a", before), initPod("b", before, unready)}},
+		"a pod without any condition": {require: usual, says: "pod a is not ready",
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.Status.Conditions = nil })}},
+		"a pod that its readiness gate holds": {require: usual, says: "pod a is not ready",
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) {
+				p.Status.Conditions[0].Status = corev1.ConditionFalse
+			})}},
+		"a pod that is Ready, and its container is not": {require: usual, says: "has a container that is not ready: init",
+			pods: []*corev1.Pod{initPod("a", before, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false })}},
+		"a container that does not run": {require: usual, says: "has a container that is not ready: init",
+			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+				p.Status.ContainerStatuses[0].State = corev1.ContainerState{}
+			})}},
 		"a pod of the previous boot still looks ready": {require: usual, pods: []*corev1.Pod{initPod("a", before)},
 			notBefore: start.Add(-time.Second), recheck: start.Add(confirmAfter - time.Second),
 			says: "pod a has not started since the node booted"},
@@ -125,8 +156,10 @@ func TestPods(t *testing.T) {
 			pods:    []*corev1.Pod{initPod("a", start.Add(-29*time.Second))}, recheck: start.Add(time.Second)},
 		"two are there, since the second was": {
 			require: with(func(p *v1alpha1.PodsRequirement) { p.MinReady = new(int32(2)) }),
-			pods:    []*corev1.Pod{initPod("a", before), initPod("b", before.Add(time.Second))}, ready: true,
+			pods:    []*corev1.Pod{initPod("a", before.Add(time.Second)), initPod("b", before)}, ready: true,
 			since: before.Add(time.Second)},
+		"two are coming: the first of them decides": {require: usual, recheck: start.Add(time.Second),
+			pods: []*corev1.Pod{initPod("a", start, unprobed), initPod("b", start.Add(-9*time.Second), unprobed)}},
 		"the annotation is a shortcut": {require: annotated,
 			pods: []*corev1.Pod{initPod("a", before, unready, say)}, ready: true},
 		"and without it the pod's own readiness": {require: annotated, pods: []*corev1.Pod{initPod("a", before)}, ready: true,
@@ -134,6 +167,14 @@ func TestPods(t *testing.T) {
 		"only the annotation": {require: with(func(p *v1alpha1.PodsRequirement) {
 			p.ReadyWhen, p.ReadyAnnotation = v1alpha1.PodReadyPolicyAnnotation, annotated.ReadyAnnotation
 		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not have annotation startup.k8s.io/ready=true"},
+		"the annotation with another value": {require: annotated, says: "pod a has a container that is not ready",
+			pods: []*corev1.Pod{initPod("a", before, unready, say, func(p *corev1.Pod) {
+				p.Annotations["startup.k8s.io/ready"] = "false"
+			})}},
+		"an annotation that must be empty, and is not there": {require: with(func(p *v1alpha1.PodsRequirement) {
+			p.ReadyWhen = v1alpha1.PodReadyPolicyAnnotation
+			p.ReadyAnnotation = &v1alpha1.AnnotationMatch{Key: "startup.k8s.io/ready"}
+		}), pods: []*corev1.Pod{initPod("a", before)}, says: "pod a does not have annotation"},
 		"an annotation of the previous boot": {require: annotated, pods: []*corev1.Pod{initPod("a", before, say)},
 			notBefore: start, recheck: start.Add(confirmAfter),
 			says: "has not started since the node booted"},
@@ -146,9 +187,14 @@ func TestPods(t *testing.T) {
 				"own taint example.com/t=v:NoSchedule"},
 		"a pod that waits and tolerates it": {require: usual,
 			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
-				p.Spec.NodeName, p.Status.Conditions = "", nil
+				p.Spec.NodeName = ""
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse}}
 				p.Spec.Tolerations = []corev1.Toleration{{Key: "example.com/t", Operator: corev1.TolerationOpExists}}
 			})}, says: "pod a waits to be scheduled"},
+		"a pod that waits no more, since it is deleted": {require: usual, says: "pod a is terminating",
+			pods: []*corev1.Pod{initPod("a", before, unready, func(p *corev1.Pod) {
+				p.Spec.NodeName, p.DeletionTimestamp = "", &metav1.Time{Time: start}
+			})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &tc.require})
@@ -159,8 +205,11 @@ func TestPods(t *testing.T) {
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) {
 				t.Errorf("ready %t since %s, recheck at %s", v.Ready, v.Since, v.RecheckAt)
 			}
+			if v.NeverAppeared != tc.missing || v.HeartbeatCounts != (!tc.ready && !tc.notBefore.IsZero()) {
+				t.Errorf("never appeared %t, a heartbeat decides: %t", v.NeverAppeared, v.HeartbeatCounts)
+			}
 			got := v.Results[0].Message()
-			if !strings.Contains(got, tc.says) {
+			if !strings.Contains(got, tc.says) || strings.HasSuffix(got, " ") || tc.ready && strings.Contains(got, ": pod ") {
 				t.Errorf("%q does not say %q", got, tc.says)
 			}
 			if strings.Contains(got, "can never run") != strings.Contains(tc.says, "can never run") {
@@ -279,8 +328,18 @@ func TestNodeOf(t *testing.T) {
 	})
 	anywhere := initPod("b", start, func(p *corev1.Pod) { p.Spec.NodeName = "" })
 	bound := initPod("c", start)
-	if got := evidence.NodeOf(bound) + evidence.NodeOf(waiting) + evidence.NodeOf(anywhere); got != "nmade-for" {
-		t.Error(got)
+	elsewhere, apart, preferring := waiting.DeepCopy(), anywhere.DeepCopy(), anywhere.DeepCopy()
+	elsewhere.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].
+		MatchFields[0].Operator = corev1.NodeSelectorOpNotIn
+	apart.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	preferring.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}
+	for want, pods := range map[string][]*corev1.Pod{"n": {bound}, "made-for": {waiting},
+		"": {anywhere, elsewhere, apart, preferring}} {
+		for i, p := range pods {
+			if got := evidence.NodeOf(p); got != want {
+				t.Errorf("pod %d of node %q: %q", i, want, got)
+			}
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ func TestRequirements(t *testing.T) {
 		rules    map[string]evidence.Satisfaction
 		ready    bool
 		appeared bool
+		unclear  bool // nothing shows that the node is not ready
 		message  string
 	}{
 		"enough of a resource": {require: gpus("4"), ready: true, message: "resource nvidia.com/gpu: 4 allocatable"},
@@ -54,11 +55,15 @@ func TestRequirements(t *testing.T) {
 			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x",
 				Min: resource.MustParse("1")}},
 			message: "resource example.com/x: none is allocatable, must be at least 1"},
+		"a resource of which any amount suffices, and that is not there": {
+			require: v1alpha1.Requirement{Name: "x", Resource: &v1alpha1.ResourceRequirement{Name: "example.com/x",
+				Min: resource.MustParse("0")}},
+			message: "resource example.com/x: none is allocatable, must be at least 0"},
 		"a true expression": {require: expr("node.status.nodeInfo.kernelVersion.startsWith('6.')"), ready: true,
 			message: "expression kernel is true"},
 		"a false expression": {require: expr("node.status.nodeInfo.kernelVersion == '5'"), appeared: true,
 			message: "expression kernel is false"},
-		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true,
+		"an expression that fails": {require: expr("node.metadata.labels['x'] == 'y'"), appeared: true, unclear: true,
 			message: "expression kernel cannot be evaluated: no such key: x"},
 		"a taint that is there": {require: absent("example.com/agent", "NoSchedule"), appeared: true,
 			message: "taint example.com/agent:NoSchedule is on the node"},
@@ -71,8 +76,9 @@ func TestRequirements(t *testing.T) {
 			ready:   true,
 			message: "rule first is satisfied on this node"},
 		"a rule that does not hold": {require: phase, rules: map[string]evidence.Satisfaction{"first": {Matches: true}},
-			appeared: true,
-			message:  "rule first is not satisfied on this node"},
+			appeared: true, unclear: true, message: "rule first is not satisfied on this node"},
+		"a rule that is refuted": {require: phase, appeared: true, message: "rule first is not satisfied on this node",
+			rules: map[string]evidence.Satisfaction{"first": {Matches: true, Refuted: true}}},
 		"a rule about other nodes": {require: phase, rules: map[string]evidence.Satisfaction{"first": {}},
 			message: "rule first does not select this node"},
 		"a rule that is not there": {require: phase, message: "rule first does not exist"},
@@ -83,6 +89,9 @@ func TestRequirements(t *testing.T) {
 			v := Evaluate(rule, facts, Observed{}, at)
 			if v.Ready != tc.ready || v.NeverAppeared != (!tc.ready && !tc.appeared) {
 				t.Errorf("ready %t, never appeared %t", v.Ready, v.NeverAppeared)
+			}
+			if got := v.Refuted(false); got != (tc.appeared && !tc.unclear) {
+				t.Errorf("refuted %t", got)
 			}
 			got := v.Results
 			if len(got) != 1 || got[0].Message() != tc.message || got[0].Satisfied != tc.ready ||
@@ -112,6 +121,11 @@ func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
 		v := Evaluate(rule, facts, Observed{}, start)
 		if got := len(v.Results); got != len(obj.Spec.Conditions)+len(obj.Spec.Requirements) {
 			t.Errorf("%d results", got)
+		}
+		for i := range v.Results {
+			if v.Results[i].Message() == "" {
+				t.Errorf("result %d has no message", i)
+			}
 		}
 	})
 }

@@ -47,7 +47,7 @@ func checkCalls(checked *cel.Ast) (err error) {
 		if !call.IsMemberFunction() && len(args) > 0 { // matches(text, regex)
 			args = args[1:]
 		}
-		if ok && len(args) > 0 {
+		if ok {
 			err = checkSearched(call.FunctionName(), args[0], isRegex)
 		}
 	}))

@@ -56,8 +56,8 @@ func Compile(text string) (*Program, error) {
 		return nil, err
 	}
 	ast, issues := e.Compile(text)
-	if issues != nil && issues.Err() != nil {
-		return nil, fmt.Errorf("cannot be compiled: %w", issues.Err())
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("cannot be compiled: %w", err)
 	}
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must be a bool, not %s: add a comparison", ast.OutputType())

@@ -36,6 +36,8 @@ func TestEval(t *testing.T) {
 		"node.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')":               true,
 		"node.spec.taints.all(t, t.key != 'example.com/x')":                                       false,
 		"node.metadata.creationTimestamp < timestamp('2026-06-01T00:00:00Z')":                     true,
+		"'a' in node.metadata.annotations":                                                        false,
+		"!optional.none().hasValue()":                                                             true,
 		"!node.spec.unschedulable && size(node.spec.podCIDRs) == 0 && node.metadata.name == 'n1'": true,
 	} {
 		p, err := Compile(text)
@@ -96,7 +98,13 @@ func TestSlowExpressions(t *testing.T) {
 		"'%s'.format([B]) == ''":    "format() is not supported",
 		"A.find('x' + 'y') == ''":   "text in quotes",
 		"A.matches('(x{100}y){9}')": "too complex",
-		"A.lastIndexOf('" + strings.Repeat("x", 257) + "') > 0": "257 bytes",
+		"A.matches('x{127}')":       "too complex",
+		"A.matches('x{126}')":       "",
+		"matches('x', B)":           "text in quotes",
+		"matches(B, 'x')":           "",
+		"node.metadata.name == '" + strings.Repeat("x", 4073) + "'": "4097 bytes",
+		"node.metadata.name == '" + strings.Repeat("x", 4072) + "'": "",
+		"A.lastIndexOf('" + strings.Repeat("x", 257) + "') > 0":     "257 bytes",
 		"A.matches('(')": "invalid matches argument",
 		"node.metadata.name == '" + strings.Repeat("x", 5000) + "'":                    "5024 bytes",
 		"A.findAll('^(a|b)*c{2,9}$').size() == 0":                                      "",
