@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	endpointsv1alpha1 "github.com/nodegate/nodegate/api/endpoints/v1alpha1"
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -62,6 +63,7 @@ func TestEndpoints(t *testing.T) {
 		}
 		return out
 	}
+	quietOne := map[string]Lease{"n1": LeaseExpired}
 	for name, c := range map[string]struct {
 		rule   func(*build.RuleWrapper)
 		noRule bool
@@ -70,6 +72,7 @@ func TestEndpoints(t *testing.T) {
 		nodes  []*corev1.Node
 		silent map[string]Lease
 		change func([]*corev1.Node)
+		unread string // a node that may have been lost meanwhile
 		done   bool
 		room   *Room
 		left   int
@@ -77,8 +80,16 @@ func TestEndpoints(t *testing.T) {
 		kept   int
 		at     int // 0: the next renewal; or now
 	}{
-		"all nodes are ready": {before: armed, nodes: fleet(), want: armed},
-		"a new rule":          {nodes: fleet(), want: armed},
+		"all nodes are ready":      {before: armed, nodes: fleet(), want: armed},
+		"a new rule":               {nodes: fleet(), want: armed},
+		"a new rule without nodes": {want: states()},
+		"a new rule, and a node that nothing has reported about": {nodes: fleet(1), change: func(nodes []*corev1.Node) {
+			nodes[0].Status.Conditions = nil
+		}, want: states("Ended", "", "", "")},
+		"a ready node that may have been lost meanwhile": {before: states("Ended", "", "", ""), nodes: fleet(),
+			unread: "n1", want: states("Ended", "", "", "")},
+		"a new node that may have been lost meanwhile": {nodes: fleet(1), unread: "n1",
+			want: states("Ended", "", "", "")},
 		"a new rule, and a node that is lost already": {nodes: fleet(1), silent: quiet("n1", "n2", "n3", "n4"),
 			want: states("Ended", "", "", "")},
 		"a new rule, and a kubelet that says that its node is not ready": {nodes: fleet(1),
@@ -104,6 +115,14 @@ func TestEndpoints(t *testing.T) {
 			want: states("Ended", "", "", "")},
 		"another share": {rule: func(r *build.RuleWrapper) { r.Endpoints(24, 40) }, before: armed, nodes: fleet(1),
 			silent: quiet("n1"), want: states(stamp(39), "", "", ""), kept: 1},
+		"lost by a clock that is ahead": {before: armed, nodes: fleet(-900), silent: quiet("n1", "n2"),
+			want: states(stamp(40), "", "", ""), kept: 1},
+		"one of two, beside one that renews its lease": {before: states("", ""), nodes: fleet(1, 1)[:2],
+			silent: map[string]Lease{"n1": 0, "n2": LeaseExpired}, want: states("", "Ended"), at: 2},
+		"another share, and too few": {rule: func(r *build.RuleWrapper) { r.Endpoints(75, 40) }, before: armed,
+			nodes: fleet(1), silent: quiet("n1", "n2"), want: states("Ended", "", "", "")},
+		"all nodes, and there is only one": {rule: func(r *build.RuleWrapper) { r.Endpoints(100, 40) },
+			before: states(""), nodes: fleet(1)[:1], silent: quietOne, want: states(stamp(39)), kept: 1},
 		"the leases are not known": {before: armed, nodes: fleet(1), want: armed},
 		"the leases are not known until the end": {before: armed, nodes: fleet(40),
 			want: states("Ended", "", "", "")},
@@ -111,7 +130,7 @@ func TestEndpoints(t *testing.T) {
 			silent: quiet("n1", "n2", "n3", "n4"), want: states("Ended", "Marked", stamp(39), ""), kept: 1},
 		"one of the last two": {before: states("Ended", "Marked", "", ""), nodes: fleet(900, 900, 1),
 			silent: quiet("n1", "n2", "n3"), want: states("Ended", "Marked", "Ended", "")},
-		"the only node with a lease": {before: armed, nodes: fleet(1), silent: map[string]Lease{"n1": LeaseExpired},
+		"the only node with a lease": {before: armed, nodes: fleet(1), silent: quietOne,
 			want: states(stamp(39), "", "", ""), kept: 1},
 		"an outage lasts while others come back": {before: states(stamp(10), "", "", ""), nodes: fleet(30),
 			silent: quiet("n1"), want: states(stamp(10), "", "", ""), at: 10},
@@ -122,6 +141,9 @@ func TestEndpoints(t *testing.T) {
 		"the hold has ended": {before: states(stamp(0), "", "", ""), nodes: fleet(40), want: states("Ended", "", "", "")},
 		"a shorter hold": {rule: func(r *build.RuleWrapper) { r.Endpoints(50, 20) }, before: states(stamp(10), "", "", ""),
 			nodes: fleet(30), want: states("Ended", "", "", ""), at: 5},
+		"a longer hold, which is not that of a node that is lost already": {
+			rule: func(r *build.RuleWrapper) { r.Endpoints(50, 60) }, before: states(stamp(10), "", "", ""), nodes: fleet(30),
+			want: states(stamp(10), "", "", ""), at: 10},
 		"ready again": {before: states(stamp(10), "Ended", "", ""), nodes: fleet(), want: armed},
 		"not ready, and kept no longer": {before: states("Ended", "Marked", "", ""), nodes: fleet(900, 900),
 			want: states("Ended", "Marked", "", "")},
@@ -146,6 +168,10 @@ func TestEndpoints(t *testing.T) {
 					n.Annotations = map[string]string{"readiness.k8s.io/bootstrap-completed-link": "x"}
 				}
 			}, want: states("Ended", "Ended", "")},
+		"a node that has completed the rule before it became continuous": {before: armed, nodes: fleet(1),
+			silent: quiet("n1", "n2"), change: func(nodes []*corev1.Node) {
+				nodes[0].Annotations = map[string]string{"readiness.k8s.io/bootstrap-completed-link": "x"}
+			}, want: states(stamp(39), "", "", ""), kept: 1},
 		"a deleted node": {before: states("", "", "", "", ""), nodes: fleet(), want: armed},
 		"a rule that is gone": {noRule: true, before: states(stamp(10), "", "Ended", "Marked"),
 			nodes: fleet(30, 1, 50, 60), want: states("Ended", "Ended", "Ended")},
@@ -196,6 +222,9 @@ func TestEndpoints(t *testing.T) {
 			rule:   func(r *build.RuleWrapper) { r.Suspend(true) },
 			before: states("Ended", "Marked", stamp(10), ""), nodes: fleet(),
 			want: map[string]string{"n3": "Ended", "n4": "Ended"}, at: now},
+		"a rule in dry-run whose evidence is being read": {frozen: ruleset.ReasonPending,
+			rule:   func(r *build.RuleWrapper) { r.DryRun(true) },
+			before: armed, nodes: fleet(1), want: states("Ended", "Ended", "Ended", "Ended"), at: now},
 		"a rule that is frozen": {frozen: ruleset.ReasonUnavailable, before: armed, nodes: fleet(1),
 			want: states("Ended", "Ended", "Ended", "Ended"), at: now},
 		"no endpoints": {rule: func(r *build.RuleWrapper) { r.EvictionGuard(60) }, nodes: fleet()},
@@ -219,7 +248,8 @@ func TestEndpoints(t *testing.T) {
 				c.rule(r)
 			}
 			in := Endpoints{Rule: ruleset.Compile(r.Obj(), nil, at(-86400)), Nodes: c.nodes, Now: at(0),
-				Leases: func() map[string]Lease { return c.silent }, Done: func(string) bool { return c.done }, Room: c.room}
+				Leases: func() map[string]Lease { return c.silent }, Done: func(string) bool { return c.done }, Room: c.room,
+				Unread: sets.New(c.unread)}
 			if c.before != nil {
 				in.Stored = &endpointsv1alpha1.EndpointRule{Name: "link", UID: "u-link", ArmedUntil: metav1.NewTime(at(40)),
 					Nodes: maps.Clone(c.before)}
@@ -237,6 +267,9 @@ func TestEndpoints(t *testing.T) {
 			var got map[string]string
 			if p.Next != nil {
 				got = p.Next.Nodes
+				if p.Next.Name != "link" || p.Next.UID != "u-link" {
+					t.Errorf("the object has them for %q, %q", p.Next.Name, p.Next.UID)
+				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

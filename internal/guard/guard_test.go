@@ -67,6 +67,10 @@ func TestDecide(t *testing.T) {
 		r.Spec.Conditions = nil
 		return r
 	}
+	withGPU := func(n *build.NodeWrapper) *build.NodeWrapper {
+		n.Status.Allocatable = corev1.ResourceList{"example.com/gpu": apiresource.MustParse("1")}
+		return n
+	}
 	gpus := func(n string) *build.NodeWrapper {
 		node := lost()
 		node.Status.Allocatable = corev1.ResourceList{"example.com/gpu": apiresource.MustParse(n)}
@@ -82,6 +86,8 @@ func TestDecide(t *testing.T) {
 		r.Spec.Conditions = nil
 		return r
 	}
+	withdrawn := announced(29)
+	withdrawn.Status.Conditions[0].Status = corev1.ConditionFalse
 	ended := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(4))
 	passed := fmt.Sprintf(`{"guardedSince":%q,"guardEnded":%q}`, stamp(0), stamp(60))
 	invalid := func() *build.RuleWrapper {
@@ -92,6 +98,7 @@ func TestDecide(t *testing.T) {
 		pod       *build.PodWrapper
 		node      *build.NodeWrapper
 		noNode    bool
+		noPod     bool
 		rules     []*build.RuleWrapper
 		second    int
 		want      bool
@@ -114,6 +121,10 @@ func TestDecide(t *testing.T) {
 		"back for nine seconds": {node: back(30), second: 39, want: denied,
 			says: "has not been ready again for long enough"},
 		"back for ten seconds": {node: back(30), second: 40, want: allowed},
+		"back for ten seconds, and tainted as one that takes no new pods": {
+			node: back(30).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoSchedule), second: 40, want: allowed},
+		"lost before the record says so, and the hold has ended": {node: lost().Condition("Ready", "Unknown", at(-5)),
+			second: 60, want: allowed},
 		"back for longer, and still tainted": {node: back(30).Taint(corev1.TaintNodeNotReady, "", noExecute),
 			second: 45, want: denied},
 		"back, by a clock that is behind": {node: back(-900), second: 5, want: denied,
@@ -131,17 +142,34 @@ func TestDecide(t *testing.T) {
 			pod:  announced(29).Tolerate("example.com/dedicated", -1), second: 120, want: denied},
 		"begun before, by another client": {node: back(30), pod: pod().Condition(corev1.DisruptionTarget,
 			"PreemptionByScheduler", at(29)), second: 120, want: allowed},
+		"begun before, and evicted by the taint of another rule": {rules: []*build.RuleWrapper{rule(),
+			build.MakeRule("other").UID("u-2").Selector("a", "b").Condition("Ready").Taint("a/b", "", noExecute)},
+			node: back(30).Taint("a/b", "", noExecute), pod: announced(29), second: 120, want: allowed},
+		"begun before, and let go": {node: back(30).Annotation(v1alpha1.OverrideAnnotation, "Release"), pod: announced(29),
+			second: 120, want: allowed},
+		"begun before, and withdrawn": {node: back(30), pod: withdrawn, second: 120, want: allowed},
+		"begun before, and ready by what has no time": {rules: []*build.RuleWrapper{resource().Condition("Ready")},
+			node: withGPU(back(30).Unannotate(recordKey)), pod: announced(29), second: 120, want: allowed},
 		"begun before, reported every minute, and late": {rules: []*build.RuleWrapper{fresh()},
 			node: back(30).Heartbeat("Ready", at(360)), pod: announced(29), second: 388, want: denied},
 		"begun before, reported every minute, and far too late": {rules: []*build.RuleWrapper{fresh()},
 			node: back(30).Heartbeat("Ready", at(360)), pod: announced(29), second: 389, want: allowed},
 		"a controller manager without accounts": {user: ControllerManager, pod: announced(3), second: 5, want: denied},
+		"another that has withdrawn it":         {user: ControllerManager, pod: withdrawn, second: 5, want: allowed},
 		"some other controller of that":         {user: ControllerManager, second: 5, want: allowed},
 		"a node that the rule does not select":  {node: lost().Unlabel("kosmos.io/node"), second: 5, want: allowed},
 		"a new node that the rule's own taint evicts pods from": {
 			rules: []*build.RuleWrapper{rule().Taint("a/b", "", noExecute)},
 			node: lost().Unannotate(recordKey).Created(at(-10)).Untaint(corev1.TaintNodeUnreachable).
 				Taint("a/b", "", noExecute), second: 5, want: allowed},
+		"a new node whose pods are not evicted, and one was before": {
+			node: lost().Unannotate(recordKey).Created(at(-10)).Untaint(corev1.TaintNodeUnreachable).
+				Condition("Ready", "Unknown", at(2)), pod: announced(1), second: 5, want: allowed},
+		"a node that has completed the rule before it became continuous": {
+			node: lost().Unannotate(recordKey).Annotation("readiness.k8s.io/bootstrap-completed-u-link", "{}"), second: 5,
+			want: denied},
+		"lost, by a clock that is ahead": {node: lost().Unannotate(recordKey).Condition("Ready", "Unknown", at(900)),
+			second: 5, want: denied, says: "until 2026-01-02T15:01:05Z"},
 		"a rule without a guard": {rules: []*build.RuleWrapper{build.MakeRule("link").UID("u-link").
 			SelectorExpression("kosmos.io/node", "Exists").Condition("Ready").Taint("a/b", "", noExecute)},
 			second: 5, want: allowed},
@@ -184,6 +212,7 @@ func TestDecide(t *testing.T) {
 			want: allowed},
 		"a pod that was let go for a while": {pod: pod().Annotation(v1alpha1.OverrideAnnotation,
 			"Release;until="+stamp(4)), second: 5, want: denied},
+		"no pod":                       {noPod: true, second: 5, want: allowed},
 		"a node that is gone":          {noNode: true, second: 5, want: allowed},
 		"a node that is being deleted": {node: lost().Terminating(at(1)), second: 5, want: allowed},
 		"a node that is let go": {node: lost().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5,
@@ -192,6 +221,8 @@ func TestDecide(t *testing.T) {
 			pod: pod().Tolerate("", -1), second: 5, want: allowed},
 		"a node that is emptied by a taint": {node: lost().Taint("example.com/drain", "", noExecute), second: 5,
 			want: allowed},
+		"one that evicts nothing": {node: lost().Taint("example.com/drain", "", corev1.TaintEffectNoSchedule), second: 5,
+			want: denied},
 		"one that the pod tolerates": {node: lost().Taint("example.com/drain", "", noExecute),
 			pod: pod().Tolerate("example.com/drain", -1), second: 5, want: denied},
 		"one that the pod tolerates for a time": {node: lost().Taint("example.com/drain", "", noExecute),
@@ -220,6 +251,12 @@ func TestDecide(t *testing.T) {
 			node: lost().Unannotate(recordKey), second: 5, want: allowed},
 		"evidence that only the leader has, ended": {rules: []*build.RuleWrapper{chained()},
 			node: lost().Annotation(recordKey, ended), second: 5, want: allowed},
+		"evidence that only the leader has, and the node is let go": {rules: []*build.RuleWrapper{chained()},
+			node: lost().Annotation(v1alpha1.OverrideAnnotation, "Release"), second: 5, want: allowed},
+		"evidence that only the leader has, which is late": {rules: []*build.RuleWrapper{chained()}, second: 129,
+			want: denied},
+		"evidence that only the leader has, which is late, in dry-run": {rules: []*build.RuleWrapper{
+			chained().DryRun(true)}, second: 129, want: allowed, rehearsed: true},
 		"evidence that only the leader has, and no leader": {rules: []*build.RuleWrapper{chained()}, second: 130,
 			want: allowed},
 	} {
@@ -239,6 +276,8 @@ func TestDecide(t *testing.T) {
 				r.Pod = c.pod.Obj()
 			}
 			switch {
+			case c.noPod:
+				r.Pod = nil
 			case c.noNode:
 				r.Node = nil
 			case c.node != nil:

@@ -50,8 +50,9 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 					t.Errorf("the record is %s, without %s", record, part)
 				}
 			}
-			if !slices.Equal(Formatted(held), []string{Pending}) || (len(outcome.Full) > 0) != c.full {
-				t.Errorf("held with %v, full: %v", Formatted(held), outcome.Full)
+			if !slices.Equal(Formatted(held), []string{Pending}) || (len(outcome.Full) > 0) != c.full ||
+				len(outcome.Changes) != 1 {
+				t.Errorf("held with %v, full: %v, told: %v", Formatted(held), outcome.Full, outcome.Changes)
 			}
 			if _, again, _ := w.Pass(held, At(11)); again.Patch != nil {
 				t.Errorf("a second pass writes %.500s", again.Patch)
@@ -61,6 +62,75 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 				t.Errorf("not released: %v %s", Formatted(after), after.Annotations[RecordKey])
 			}
 		})
+	}
+}
+
+// TestAnyRoom: the API server accepts what is written, and the node is tainted and released as with room for all. The
+// rule is told to have no room if something of it is missing.
+func TestAnyRoom(t *testing.T) {
+	most := taints.MaxAnnotations
+	t.Cleanup(func() { taints.MaxAnnotations = most })
+	const released, condition = `{"rule":"cni","released":"2026-01-02T03:04:00Z"}`, "example.com/P"
+	publishes := func() []*build.RuleWrapper {
+		return []*build.RuleWrapper{Rule().Publish(condition),
+			RuleOf("disk", Disk, "readiness.k8s.io/disk").Publish(condition),
+			RuleOf("gone", Disk, "readiness.k8s.io/disk").Publish(condition).Deleted(At(1))}
+	}
+	for name, c := range map[string]struct {
+		rules []*build.RuleWrapper
+		node  *build.NodeWrapper
+	}{
+		"a new node": {[]*build.RuleWrapper{Rule(), RuleOf("disk", Disk, "readiness.k8s.io/disk")}, Fresh()},
+		"a node in service": {[]*build.RuleWrapper{Rule().MaxUnavailable("1").RearmOnReboot()},
+			Old().BootID("b1").Annotation(RecordKey, released)},
+		"a bootstrap-only rule": {[]*build.RuleWrapper{Rule().BootstrapOnly().CompletionAnnotation(CompletedAt)}, Fresh()},
+		"a guard, and a timeout": {[]*build.RuleWrapper{Rule().EvictionGuard(1).Timeout(5, 0, v1alpha1.TimeoutActionRelease)},
+			Old().Annotation(RecordKey, released)},
+		"conditions": {publishes(), Fresh()},
+		"conditions of other rules before": {publishes(), Fresh().Annotation(v1alpha1.RecordAnnotationPrefix+"u-gone",
+			`{"rule":"gone","published":"example.com/P"}`).Condition(condition, "True", At(0)).
+			Reason(condition, v1alpha1.PublishedReasonPrefix+"Ready", "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edits := []Edit{func(*build.NodeWrapper) {}, Ready(2), Unready(3), func(*build.NodeWrapper) {},
+				func(n *build.NodeWrapper) { n.Condition(CNI, "True", At(20)).Condition(Disk, "True", At(20)) }}
+			var ample []*corev1.Node // after each pass
+			for room := 350; room >= 0; room -= 14 {
+				w, n := NewWorld(t, c.rules...), c.node.Obj()
+				if taints.MaxAnnotations = bytesOf(n) + room; ample == nil {
+					taints.MaxAnnotations = most
+				}
+				for i, edit := range edits {
+					changed := build.WrapNode(n)
+					edit(changed)
+					after, out, _ := w.Pass(changed.Obj(), At(i*5))
+					if n = after; len(ample) == i {
+						ample = append(ample, n)
+					}
+					if bytesOf(n) > taints.MaxAnnotations {
+						t.Fatalf("with room for %d bytes, pass %d makes it too many", room, i)
+					}
+					if i == 0 && (len(out.Full) > 0) == maps.Equal(ample[0].Annotations, n.Annotations) {
+						t.Errorf("with room for %d bytes, these are full: %v; annotations %v", room, out.Full, n.Annotations)
+					}
+					if last := i == len(edits)-1; (i == 0 || last) && !slices.Equal(Formatted(ample[i]), Formatted(n)) {
+						t.Errorf("with room for %d bytes, pass %d leaves %v, not %v", room, i, Formatted(n), Formatted(ample[i]))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestFit(t *testing.T) {
+	have := map[string]string{"a": "x", "b": strings.Repeat("x", taints.MaxAnnotations-10)}
+	for value, want := range map[string]bool{"xxxxxx": true, "xxxxxxx": false} { // 3 bytes and 7 are free
+		if got := taints.Fit(have, map[string]string{"c": value}); got != want {
+			t.Errorf("%q fits: %t", value, got)
+		}
+	}
+	if !taints.Fit(have, map[string]string{"b": ""}) || taints.Fit(map[string]string{"b": ""}, have) != true {
+		t.Error("what is replaced takes room")
 	}
 }
 

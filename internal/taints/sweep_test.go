@@ -55,6 +55,12 @@ func TestSweep(t *testing.T) {
 			bystander().Taint("example.com/gone", "x", NoSchedule).Annotation(RecordKey, goneAdmitted), Rules(Rule()),
 			Then(1, "seen", is, Tainted(append(crowded(0, 3), goneTaint)), mine()),
 		),
+		"a kubelet brings them, and the rule is suspended": On(
+			bystander().Taint("example.com/gone", "x", NoSchedule).Annotation(RecordKey, goneAdmitted),
+			Rules(Rule().Suspend(true)),
+			Then(1, "seen", "Ready Suspended", Tainted(append(crowded(0, 3), goneTaint)),
+				Annotated{"mine": "x", RecordKey: goneAdmitted}),
+		),
 		"a rule is deleted that this process has known, with a claim by admission": On(
 			held().Annotation(goneKey, `{"rule":"gone","taint":"example.com/gone=x:NoSchedule"}`),
 			Rules(Rule(), RuleOf("gone", "none", "example.com/gone").Taint("example.com/gone", "x", NoSchedule)),
@@ -119,6 +125,31 @@ func TestSweep(t *testing.T) {
 			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Added,
 				Annotated{RecordKey: Claimed(1), goneMarker: "true"}),
 			Then(600, "over", "Held EvidenceMissing", Recorded(Claimed(1))),
+		),
+		"a marker of a rule that was re-created as a continuous one goes": On(bystander().Annotation(goneMarker, IsMarked),
+			Rules(Rule()),
+			Then(1, "gone", is, Gone{"u-gone"}, Tainted(crowded(0, 3)), mine(goneMarker, IsMarked)),
+			Then(600, "over", is, Tainted(crowded(0, 3)), mine()),
+		),
+		"the taints of a rule that is gone and of another one are removed at once": On(
+			held().Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0)), Rules(Rule()),
+			Then(1, "gone", is, Gone{"u-gone"}, Removed, Change("removed - "+goneTaint), Tainted(crowded(0, 3)), mine()),
+		),
+		"an annotation of another client that looks like a record claims nothing": On(
+			bystander().Annotation("mine", Claimed(0)).Taint(Key, "pending", NoSchedule).Annotation(RecordKey, Claimed(0)),
+			Rules(Rule()),
+			Then(1, "ready", is, Removed, Tainted(crowded(0, 3)), mine("mine", Claimed(0))),
+		),
+		"the value of a taint that kubelet registered stays where a rule is gone that had another taint": On(
+			Fresh().Taint(Key, "x", NoSchedule).Taint("example.com/gone", "x", NoSchedule).Annotation(goneKey, goneRecord),
+			Rules(Rule()),
+			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Adopted, Change("removed - "+goneTaint),
+				Tainted{Key + "=x:NoSchedule"}),
+		),
+		"and where a rule is gone that had another value": On(Fresh().Taint(Key, "x", NoSchedule).Annotation(goneKey,
+			`{"rule":"gone","taint":"readiness.k8s.io/cni=y:NoSchedule","since":"2026-01-02T15:00:00Z","own":true}`),
+			Rules(Rule()),
+			Then(1, "gone", "Held EvidenceMissing", Gone{"u-gone"}, Adopted, Tainted{Key + "=x:NoSchedule"}),
 		),
 		"a claim of a rule that was re-created is taken over, without a moment in which it does not stand": On(Fresh().
 			Taint(Key, "pending", NoSchedule).
@@ -276,7 +307,7 @@ func TestATaintThatAnotherControllerMayHaveTakenOver(t *testing.T) {
 
 func TestUnknownRules(t *testing.T) {
 	set := ruleset.NewSet(ruleset.Compile(Rule().Obj(), nil, Start))
-	node := Fresh().Annotation(RecordKey, "").Annotation(MarkerKey, "").Annotation(OldMarker, "").
+	node := Fresh().Annotation(RecordKey, goneAdmitted).Annotation(MarkerKey, "").Annotation(OldMarker, "").
 		Annotation(goneKey, "").Annotation(goneMarker, "").Annotation("readiness.k8s.io/bootstrap-completed-old", "").
 		Annotation("nodegate.io/override", "Hold").Annotation("example.com/rule-u-else", "")
 	if diff := cmp.Diff([]string{"old", "u-gone"}, taints.UnknownRules(node.Obj(), set, nil)); diff != "" {

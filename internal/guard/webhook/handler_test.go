@@ -159,6 +159,8 @@ func TestHandle(t *testing.T) {
 		"a guarded pod": {denied: true, events: 3},
 		"a request that is not to be": {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(true) },
 			denied: true},
+		"a request that says that it is to be": {change: func(r *admissionv1.AdmissionRequest) { r.DryRun = new(false) },
+			denied: true, events: 3},
 		"another user":               {change: by("jane")},
 		"the pod garbage collector":  {change: by("system:serviceaccount:kube-system:pod-garbage-collector")},
 		"a user whom the flag names": {users: []string{"jane"}, change: by("jane"), denied: true, events: 3},
@@ -166,6 +168,9 @@ func TestHandle(t *testing.T) {
 		"another operation":          {change: func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }},
 		"another resource": {change: func(r *admissionv1.AdmissionRequest) {
 			r.Resource.Resource = "podtemplates"
+		}},
+		"a pod of another API group": {change: func(r *admissionv1.AdmissionRequest) {
+			r.Resource.Group = "metrics.k8s.io"
 		}},
 		"a subresource": {change: func(r *admissionv1.AdmissionRequest) { r.SubResource = "eviction" }},
 		"no object":     {change: func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = nil }},
@@ -183,7 +188,7 @@ func TestHandle(t *testing.T) {
 		"caches that are not complete": {unready: true},
 		"a deletion that began before the node was ready again": {back: true, denied: true, events: 3,
 			pod: build.WrapPod(guarded(0)).Condition(corev1.DisruptionTarget, "DeletionByTaintManager", start).Obj()},
-		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "is in dry-run",
+		"a rule in dry-run": {rule: func(r *build.RuleWrapper) { r.DryRun(true) }, warns: "link is in dry-run",
 			events: 2},
 	} {
 		bubble(t, name, func(t *testing.T) {
