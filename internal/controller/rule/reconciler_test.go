@@ -57,7 +57,7 @@ func TestNothingIsRememberedOfANamesake(t *testing.T) {
 	}
 }
 
-// TestAnInvalidRuleStaysInForce: nodes that were new when a rule became invalid are not existing nodes when it is fixed.
+// TestAnInvalidRuleStaysInForce: nodes that were new when a rule became invalid are new when it is fixed.
 func TestAnInvalidRuleStaysInForce(t *testing.T) {
 	created := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	since := metav1.NewTime(created.Add(time.Hour))
@@ -78,7 +78,8 @@ func TestAnInvalidRuleStaysInForce(t *testing.T) {
 		t.Errorf("after a time in which it was invalid, the rule is in force since %s, not since %s", got, since)
 	}
 	broken.Spec.Suspend = true
-	if s := Status(broken.Obj(), &fleet.Material{Rule: ruleset.Compile(broken.Obj(), nil, now)}, nil, now); s.InForce != nil {
+	m.Rule = ruleset.Compile(broken.Obj(), nil, now)
+	if s := Status(broken.Obj(), m, nil, now); s.InForce != nil {
 		t.Errorf("it is suspended, too: it is in force since %s", s.InForce.StartTime)
 	}
 }
