@@ -45,6 +45,13 @@ func TestGate(t *testing.T) {
 	})
 }
 
+// handedOver is a node that the rule "cni" has handed over for replacement.
+func handedOver() *build.NodeWrapper {
+	return Fresh().Taint(Key, "pending", NoSchedule).Annotation("example.com/replace", "true").Annotation(RecordKey,
+		fmt.Sprintf(`{"rule":"cni","taint":%q,"since":%q,"timedOut":%q,"mark":"example.com/replace=true","handed":true}`,
+			Pending, Stamp(1), Stamp(61)))
+}
+
 func TestTerminatingNodesGetNothingAdded(t *testing.T) {
 	var terminating Edit = func(n *build.NodeWrapper) { n.Terminating(At(10)) }
 	Play(t, map[string]Story{
@@ -67,6 +74,40 @@ func TestTerminatingNodesGetNothingAdded(t *testing.T) {
 			Then(1, "claimed", "Held EvidenceMissing", Added),
 			Then(11, "taken off", "Exempt Terminating", Edit(func(n *build.NodeWrapper) { n.Terminating(At(10)).Untaint(Key) }),
 				Clean),
+		),
+		"a taint that another client has added is claimed once": On(
+			Fresh().Taint(Key, "pending", NoSchedule).Terminating(At(1)), Rules(Rule()),
+			Then(2, "seen", "Held EvidenceMissing", Adopted, Recorded(Foreign(Claimed(2)))),
+			Then(3, "again", "Held EvidenceMissing"),
+		),
+		"an override to hold keeps what is there, and the record says when it was released": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "overridden", "Held OverrideHold", Edit(func(n *build.NodeWrapper) {
+				n.Terminating(At(10)).Annotation(v1alpha1.OverrideAnnotation, "Hold")
+			})),
+			Then(12, "ready", "Held OverrideHold", Ready(12)),
+			Then(13, "lifted", "Ready EvidenceHolds",
+				Edit(func(n *build.NodeWrapper) { n.Unannotate(v1alpha1.OverrideAnnotation) }), Removed,
+				Recorded(Released(13))),
+		),
+		"the annotation that hands it over for replacement stays": On(
+			handedOver(), Rules(Rule().Replace(60, 1, "example.com/replace")),
+			Then(99, "being deleted", "Held EvidenceMissing", Edit(func(n *build.NodeWrapper) { n.Terminating(At(90)) }),
+				Quiet),
+		),
+		"an override to release leaves no record": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "overridden", "Exempt OverrideRelease", Edit(func(n *build.NodeWrapper) {
+				n.Terminating(At(10)).Annotation(v1alpha1.OverrideAnnotation, "Release")
+			}), Removed, Annotated{v1alpha1.OverrideAnnotation: "Release"}),
+		),
+		"a taint that a user has put in the place of the old one is another claim": On(Fresh(), Rules(Rule()),
+			Then(1, "claimed", "Held EvidenceMissing", Added),
+			Then(11, "edited", "Held EvidenceMissing", Rules(Rule().Generation(2).Taint(Key, "pending", NoExecute)),
+				Edit(func(n *build.NodeWrapper) { n.Terminating(At(10)).Untaint(Key).Taint(Key, "pending", NoExecute) }),
+				Tainted{Key + "=pending:NoExecute"}, Recorded(fmt.Sprintf(
+					`{"rule":"cni","taint":"readiness.k8s.io/cni=pending:NoExecute","since":%q,"adopted":true}`, Stamp(11)))),
+			Then(12, "ready", "Ready EvidenceHolds", Ready(12), Change("removed cni "+Key+"=pending:NoExecute")),
 		),
 		"an override to hold adds nothing": On(Fresh().Terminating(At(1)).Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			Rules(Rule()),
@@ -103,6 +144,11 @@ func TestWindows(t *testing.T) {
 			Rules(InForce(Rule().Created(At(-5)).UnreadySeconds(30), -5)),
 			Then(1, "seen", "Held EvidenceMissing", Added),
 		),
+		"it does where the node was in service since": On(
+			Old().Condition(CNI, "False", At(-5)).Annotation(RecordKey, Found(Released(0))),
+			Rules(InForce(Rule().Created(At(-5)).UnreadySeconds(30), -5)),
+			Then(1, "seen", "Ready UnreadyWindow", Again(25)),
+		),
 		"it does where the rule was resumed within the window": On(Old().Condition(CNI, "False", At(-6)),
 			Rules(InForce(Rule().UnreadySeconds(30), -5)),
 			Then(1, "seen", "Ready UnreadyWindow", Again(24)),
@@ -128,6 +174,11 @@ func TestWindows(t *testing.T) {
 			Rules(Rule().MinHoldSeconds(600)),
 			Then(5, "unready", "Held EvidenceMissing", Unready(5), Added),
 			Then(9, "ready", "Ready EvidenceHolds", Ready(9), Removed),
+		),
+		"in dry-run, the rule's status shows when readySeconds end": On(Fresh(),
+			Rules(Rule().DryRun(true).ReadySeconds(10)),
+			Then(20, "the window begins", "Ready ReadyWindow", Ready(20), Again(30)),
+			Then(30, "at its end", "Ready EvidenceHolds"),
 		),
 		"the later of readySeconds and minHoldSeconds decides": On(Fresh().Condition(CNI, "True", At(20)),
 			Rules(Rule().ReadySeconds(50).MinHoldSeconds(60)),
@@ -169,6 +220,12 @@ func TestTimeout(t *testing.T) {
 		"Release: the record of a terminating node still says that its start has ended": On(
 			Fresh().Annotation(RecordKey, letPass).Terminating(At(950)), Rules(Rule().Timeout(900, 0, release)),
 			Then(1000, "ready", "Ready EvidenceHolds", Ready(1000), Recorded(letPass)),
+		),
+		"Release: a taint that another client adds afterwards is removed": On(
+			Fresh().Annotation(RecordKey, letPass).Condition(CNI, "False", At(5)), Rules(Rule().Timeout(900, 0, release)),
+			Then(1000, "let pass", "Exempt TimedOut"),
+			Then(1001, "tainted", "Exempt TimedOut", Edit(func(n *build.NodeWrapper) { n.Taint(Key, "pending", NoSchedule) }),
+				Removed, Recorded(letPass)),
 		),
 		"Release with bootstrap-only: final until re-armed": On(Fresh().BootID("b1").Condition(CNI, "False", At(5)),
 			Rules(Rule().BootstrapOnly().RearmOnReboot().Timeout(900, 0, release)),

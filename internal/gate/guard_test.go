@@ -81,6 +81,20 @@ func TestAGuardThatEndsOtherwiseThanByRecovery(t *testing.T) {
 			scene{at: 30, tells: "back, and still tainted", taints: evicting, record: none,
 				node: func(n *build.NodeWrapper) { n.Condition("Ready", "True", second(30)) }})
 	})
+	t.Run("what was reported before a reboot does not end it", func(t *testing.T) {
+		r := rule("r", "A").Untainted().EvictionGuard(600).RearmOnReboot()
+		tell(t, r, inService().BootID("b1").Condition("A", "True", second(-60)),
+			scene{at: 11, tells: "lost", want: "Held EvidenceMissing Active", taints: evicting,
+				node: func(n *build.NodeWrapper) {
+					is("False", 10)(n.Taint(evicting, "", corev1.TaintEffectNoExecute))
+				}},
+			scene{at: 20, tells: "rebooted", want: "Held Rearmed Active", taints: evicting, node: func(n *build.NodeWrapper) {
+				n.BootID("b2").Condition("Ready", "True", second(19))
+			}},
+			scene{at: 21, tells: "relabelled", node: relabel, want: "Ending", taints: evicting},
+			scene{at: 22, tells: "a late report", node: is("True", 15), want: "Ending", taints: evicting},
+			scene{at: 30, tells: "a report since the boot", node: is("True", 30), taints: evicting, record: none})
+	})
 	t.Run("bootstrap-only, completed while it is active: it outlasts recovery", func(t *testing.T) {
 		tell(t, guarding().BootstrapOnly(), node().Created(second(-60)).Condition("Ready", "False", second(-60)).
 			Taint(evicting, "", corev1.TaintEffectNoExecute),

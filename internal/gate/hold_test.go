@@ -149,7 +149,7 @@ func TestEvictionGuard(t *testing.T) {
 		),
 		"the limit is about the taint: a rule without one does not ask for room": On(inService(),
 			Rules(guardRule().MaxUnavailable("0")),
-			lost,
+			Then(21, "the link breaks", held, down(20), Refuse{"link"}, Change("guarded link"), guarded(20), Again(80)),
 		),
 	})
 }

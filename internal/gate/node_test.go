@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -94,10 +95,61 @@ func TestABootIsOfTheRuleThatRearms(t *testing.T) {
 }
 
 func TestNodeIsToBeLookedAtAgainAtTheFirstDeadline(t *testing.T) {
-	in := input(node().Condition("A", "True", now).Condition("B", "True", now).Obj(),
-		rule("slow", "A").ReadySeconds(300), rule("fast", "B").ReadySeconds(30))
+	for _, names := range [][]string{{"fast", "slow"}, {"z-fast", "a-slow"}} {
+		in := input(node().Condition("A", "True", now).Condition("B", "True", now).Obj(),
+			rule(names[0], "A").ReadySeconds(30), rule(names[1], "B").ReadySeconds(300))
+		if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
+			t.Errorf("%s: got %s", names, got)
+		}
+	}
+}
+
+func TestNodeIsDecidedAgainWhenItMissesTheStartupObjective(t *testing.T) {
+	in := input(node().Obj(), rule("r", "A"))
+	in.Objective = 5 * time.Minute
+	if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(4 * time.Minute)) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestNodeIsDecidedAgainWhenARequiredRuleIsReady: an override says nothing about the evidence that the other rule waits
+// for.
+func TestNodeIsDecidedAgainWhenARequiredRuleIsReady(t *testing.T) {
+	in := input(node().Condition("A", "True", now).Annotation(v1alpha1.OverrideAnnotation, "Release").Obj(),
+		rule("first", "A").ReadySeconds(30), rule("second", "B").After("first"))
+	in.Override = nodeview.Override{Action: nodeview.OverrideRelease}
 	if got := DecideNode(in).RecheckAt; !got.Equal(now.Add(30 * time.Second)) {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestEachRuleSaysWhichOfItsEvidenceIsMissing(t *testing.T) {
+	out := DecideNode(input(node().Obj(), rule("elsewhere", "X").Selector("pool", "b"), rule("first", "A"),
+		rule("second", "B"), rule("third", "C").After("elsewhere")))
+	for i, want := range []string{"A", "B", "rule elsewhere does not select this node"} {
+		if got := out.Decisions[i].Missing(); !strings.Contains(got, want) {
+			t.Errorf("rule %s: %s, want %s", out.Decisions[i].Rule.Name, got, want)
+		}
+	}
+}
+
+// TestARebootIsFoundAgainUntilItIsRecorded: if the write fails, the next pass must not take the reboot for one that the
+// operator has seen, or the other way round.
+func TestARebootIsFoundAgainUntilItIsRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		boot          string
+		watched, want bool
+	}{
+		"a reboot that no operator saw": {"b2", false, false},
+		"a reboot that it saw":          {"b2", true, true},
+		"no reboot, from now on":        {"b1", false, true},
+	} {
+		in := input(node().BootID(c.boot).Annotation("nodegate.io/rule-uid-of-r",
+			`{"rule":"r","released":"2026-01-02T03:03:30Z","bootID":"b1"}`).Obj(), rule("r", "A").RearmOnReboot())
+		in.Observed = func(*ruleset.Rule) readiness.Observed { return readiness.Observed{Watched: c.watched} }
+		if got := DecideNode(in).Decisions[0].Verdict.Observed.Watched; got != c.want {
+			t.Errorf("%s: watched is %t", name, got)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,8 @@ func TestOverride(t *testing.T) {
 	limited := Rules(Rule().MaxUnavailable("1"))
 	onReady := Then(10, "set", "Held OverrideHold", set("Hold"), Refuse{"cni"}, Added,
 		Annotated{v1alpha1.OverrideAnnotation: "Hold", RecordKey: Found(Forced(Reclaimed(10, 10)))})
+	inRackB := Recorded(strings.Replace(Found(Counted(Reclaimed(10, 10))), `"limited":true`,
+		`"limited":true,"domains":"rack=b"`, 1))
 	Play(t, map[string]Story{
 		"Release takes the taint off and keeps it off, until it is lifted": On(Fresh(), Rules(Rule()),
 			held,
@@ -90,6 +93,12 @@ func TestOverride(t *testing.T) {
 		"Release removes a taint that another client had added": On(
 			Fresh().Taint(Key, "kubelet", NoSchedule).Annotation(v1alpha1.OverrideAnnotation, "Release"), Rules(Rule()),
 			Then(1, "seen", "Exempt OverrideRelease", Removed),
+		),
+		"Release under a suspended rule takes back the handover for replacement": On(handedOver(),
+			Rules(Rule().Replace(60, 1, "example.com/replace").Suspend(true)),
+			Then(99, "set", "Exempt OverrideRelease", set("Release"), Removed, Annotated{
+				v1alpha1.OverrideAnnotation: "Release",
+				RecordKey:                   fmt.Sprintf(`{"rule":"cni","timedOut":%q,"handed":true}`, Stamp(61))}),
 		),
 		"Hold puts the taint on a ready node and keeps it there, until it is lifted": On(
 			Fresh().Condition(CNI, "True", At(0)), Rules(Rule()),
@@ -129,6 +138,21 @@ func TestOverride(t *testing.T) {
 			Then(30, "lifted", "Held EvidenceMissing", lift, Recorded(Found(Forced(Reclaimed(10, 10))))),
 			Then(40, "uncordoned", "Exempt OverBudget",
 				Edit(func(n *build.NodeWrapper) { n.Spec.Unschedulable = false }), Removed),
+		),
+		"where the limit is removed meanwhile, the node stays held": On(inService(), limited,
+			onReady,
+			Then(20, "not ready", "Held OverrideHold", Unready(20)),
+			Then(30, "lifted, without a limit", "Held EvidenceMissing", lift, Rules(Rule().Generation(2)),
+				Recorded(Found(Reclaimed(10, 10)))),
+		),
+		"the limit counts the node in the failure domain that it is in when Hold ends": On(inService().Label("rack", "a"),
+			Rules(Rule().LimitPer("rack", "1")),
+			onReady,
+			Then(20, "not ready, in another rack", "Held OverrideHold",
+				Edit(func(n *build.NodeWrapper) { Unready(20)(n.Label("rack", "b")) })),
+			Then(30, "lifted", "Held EvidenceMissing", lift, Refuse{}, inRackB),
+			Then(40, "in a third rack", "Held EvidenceMissing",
+				Edit(func(n *build.NodeWrapper) { n.Label("rack", "c") }), inRackB, Quiet),
 		),
 		"a claim that had room before keeps it": On(inService(), limited,
 			Then(5, "held", "Held EvidenceMissing", Unready(5), Added),

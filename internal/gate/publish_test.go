@@ -108,6 +108,11 @@ func TestPublishedCondition(t *testing.T) {
 		"a node that recovers stays False": {rule: window,
 			node: marked(node().Condition("A", isTrue, now.Add(-time.Second)), isFalse, "NodegateRuleReadyWindow",
 				"rule r: the node is held: all evidence holds, but not for long enough yet")},
+		"a node that has recovered": {
+			node: marked(aged().Condition("A", isTrue, since), isFalse, "NodegateRuleNotReady", "before"),
+			want: "True Ready"},
+		"a node that was False, and whose evidence is missing": {
+			node: marked(node(), isFalse, "NodegateRuleNotReady", "before"), want: "Unknown EvidenceUnknown"},
 		"nothing but the condition": {rule: publishing("r").Untainted(),
 			node: node().Condition("A", isFalse, since), want: "False NotReady"},
 		"another controller's condition": {node: marked(node().Condition("A", isFalse, since), isTrue, "KubeletIsFine", ""),
@@ -199,8 +204,8 @@ func TestOverridesDoNotChangeThePublishedCondition(t *testing.T) {
 
 // TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit: the rule holds as many nodes as it may, but none of
 // them is False, because their evidence is missing. So there is room for a condition and none for a taint. Without an
-// override, the node is exempt, and its condition is Unknown. One that is False stays so when an override gives the place
-// of the node to another one.
+// override, the node is exempt, and its condition is Unknown. One that is False stays so when an override gives the
+// place of the node to another one.
 func TestOverridesDoNotChangeThePublishedConditionOfANodeOverTheLimit(t *testing.T) {
 	decide := func(n *build.NodeWrapper, action nodeview.OverrideAction) []string {
 		if action != nodeview.OverrideNone {
@@ -263,6 +268,11 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 			node: was(isTrue), record: verdictType},
 		"suspended: none is added": {rules: []*build.RuleWrapper{publishing("r").Suspend(true)},
 			node: node().Condition("A", isFalse, now.Add(-time.Hour))},
+		"suspended, and another rule publishes another type": {
+			rules: []*build.RuleWrapper{publishing("r").Suspend(true), rule("s", "A").Publish("example.com/Other")},
+			node:  was(isFalse), want: []string{"Unknown Suspended", "False NotReady"}, record: verdictType},
+		"suspended and in dry-run": {rules: []*build.RuleWrapper{publishing("r").Suspend(true).DryRun(true)},
+			node: was(isFalse), want: []string{"removed " + verdictType}, record: verdictType},
 		"suspended, and another rule publishes on": {
 			rules: []*build.RuleWrapper{publishing("r").Selector("pool", "b").Suspend(true), publishing("s")},
 			node:  was(isFalse), want: []string{"False NotReady"}, record: verdictType},
@@ -344,16 +354,23 @@ func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
 	message := "rule r: condition A is False, must be True"
 	for name, c := range map[string]struct {
 		message string
+		reason  string // by default that of a node that is not ready
 		ago     time.Duration
 		want    int
 		recheck time.Duration
 	}{
-		"the same":                                 {message: message, ago: time.Hour},
+		"the same": {message: message, ago: time.Hour},
+		"another reason, within the minute": {message: message, reason: "NodegateRuleReadyWindow",
+			ago: time.Second, want: 1},
 		"another message, a minute later":          {message: "rule r: other", ago: 61 * time.Second, want: 1},
 		"another message, within the minute":       {message: "rule r: other", ago: time.Minute, recheck: time.Second},
 		"another message, by a clock a year ahead": {message: "rule r: other", ago: -365 * 24 * time.Hour, want: 1},
 	} {
-		n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isFalse, "NodegateRuleNotReady", c.message).
+		reason := "NodegateRuleNotReady"
+		if c.reason != "" {
+			reason = c.reason
+		}
+		n := marked(node().Condition("A", isFalse, now.Add(-time.Hour)), isFalse, reason, c.message).
 			Heartbeat(verdictType, now.Add(-c.ago)).Obj()
 		out := DecideNode(input(n, publishing("r")))
 		if len(out.Conditions) != c.want {
@@ -385,6 +402,11 @@ func TestALongMessageIsCut(t *testing.T) {
 // TestARequiredRuleThatMayHoldDoesNotRefute: whether the other rule holds is not known while its evidence is missing.
 func TestARequiredRuleThatMayHoldDoesNotRefute(t *testing.T) {
 	second := rule("second", "B").Publish(verdictType).After("first")
+	spared := aged().Condition("A", isFalse, now.Add(-time.Hour)).Condition("B", isTrue, now.Add(-time.Hour)).Obj()
+	exempt := changes(DecideNode(input(spared, rule("first", "A").ExistingNodes("None"), second)))
+	if got := strings.Join(exempt, ","); got != "Unknown EvidenceUnknown" {
+		t.Errorf("%s, where the other rule does not hold the node", got)
+	}
 	n := func() *build.NodeWrapper { return node().Condition("B", isTrue, now.Add(-time.Hour)) }
 	for want, of := range map[string]*build.NodeWrapper{
 		"Unknown EvidenceUnknown": n(),

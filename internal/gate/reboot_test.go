@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -50,6 +51,24 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
 			{at: 69, tells: "one second early", want: "Ready UnreadyWindow"},
 			{at: 70, tells: "at its end", asks: true, want: "Held Rearmed", taints: taint}}},
+		"found at the start, on a node that was never ready: unreadySeconds": {rearming().UnreadySeconds(60), []scene{
+			{at: 1, tells: "existed before the rule", full: true, asks: true, want: "Exempt OverBudget",
+				node: func(n *build.NodeWrapper) { is("False", -9000)(n.Unannotate("nodegate.io/rule-uid-of-r")) }},
+			{at: 10, tells: "rebooted, by a clock from before the rule", restarted: true, node: reboot(-4000),
+				want: "Ready UnreadyWindow"},
+			{at: 70, tells: "at its end", asks: true, want: "Held Rearmed", taints: taint}}},
+		"found by a leader whose clock is ahead: the next does not wait longer": {rearming().UnreadySeconds(60), []scene{
+			seen,
+			{at: 110, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
+			{at: 20, tells: "another leader", restarted: true, want: "Ready UnreadyWindow", record: started},
+			{at: 80, tells: "unreadySeconds later", asks: true, want: "Held Rearmed", taints: taint}}},
+		"found at the start, by a rule without a taint": {rearming().Untainted().Health("rules"), []scene{seen,
+			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), asks: true, want: "Held Rearmed",
+				record: started}}},
+		"found at the start, on a node that an override held before: maxUnavailable has no room": {rearming(), []scene{seen,
+			{at: 5, tells: "held by a person", node: overridden("Hold"), want: "Held OverrideHold", taints: taint},
+			{at: 10, tells: "rebooted and lifted", restarted: true, full: true, asks: true, want: "Exempt OverBudget",
+				node: func(n *build.NodeWrapper) { reboot(9)(n.Unannotate(v1alpha1.OverrideAnnotation)) }, record: started}}},
 		"found at the start, and reported in time": {rearming().UnreadySeconds(60), []scene{seen,
 			{at: 10, tells: "rebooted", restarted: true, node: reboot(9), want: "Ready UnreadyWindow", record: started},
 			{at: 20, tells: "reported", node: reported(20), want: "Ready EvidenceHolds",

@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -46,10 +47,11 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 		return r
 	}
 	for name, c := range map[string]struct {
-		rule       *build.RuleWrapper
-		node       *build.NodeWrapper
-		idle, free bool // no pod that the taint would evict; none at all
-		want       string
+		rule    *build.RuleWrapper
+		node    *build.NodeWrapper
+		idle    bool // no pod that the taint would evict
+		unknown bool // its pods could not be listed
+		want    string
 	}{
 		"maxUnavailable applies": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), want: "OverBudget"},
 		"existingNodes applies": {rule: existing(rule("r", "A"), v1alpha1.ExistingNodesNone), node: old(),
@@ -59,6 +61,8 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 			want: "EvidenceMissing"},
 		"not to a young node": {rule: rule("r", "A").MaxUnavailable("1"),
 			node: node().Created(now.Add(-10 * time.Minute)), want: "EvidenceMissing"},
+		"while its pods are unknown, too": {rule: rule("r", "A").MaxUnavailable("1"), node: old(), unknown: true,
+			want: "OverBudget"},
 		"one that is tainted already is held": {rule: rule("r", "A").MaxUnavailable("1"),
 			node: old().Taint("example.com/r", "", corev1.TaintEffectNoSchedule), want: "EvidenceMissing"},
 		"one that another rule has tainted is not": {rule: rule("r", "A").MaxUnavailable("1"),
@@ -66,9 +70,12 @@ func TestANodeThatRunsPodsWhenItComesToMatchIsInService(t *testing.T) {
 				Annotation("nodegate.io/rule-other", `{"taint":"example.com/r=:NoSchedule"}`), want: "OverBudget"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, after := decided(c.rule, c.node, !c.idle, true, false)
-			if d.Reason != c.want {
-				t.Fatalf("%s, want %s", d.Reason, c.want)
+			d, after := decided(c.rule, c.node, !c.idle && !c.unknown, true, c.unknown)
+			if d.Reason != c.want || strings.HasPrefix(d.Message(now), "full: ") != (c.want == state.ReasonOverBudget) {
+				t.Fatalf("%s, want %s: %s", d.Reason, c.want, d.Message(now))
+			}
+			if c.unknown && !d.RecheckAt.Equal(now.Add(30*time.Second)) {
+				t.Errorf("lists its pods again at %s", d.RecheckAt)
 			}
 			// It stays so: its pods are not read again.
 			again, _ := decided(c.rule, build.WrapNode(after), false, false, false)
@@ -133,10 +140,11 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 		"a tainted node":    {old().Taint(taint, "", corev1.TaintEffectNoSchedule), "Idle", state.ReasonEvidenceMissing},
 		"a released node": {old().Annotation("nodegate.io/rule-uid-of-r",
 			`{"released":"2026-01-02T03:04:00Z"}`), "Idle", state.ReasonEvidenceMissing},
-		"All":  {old(), "All", state.ReasonEvidenceMissing},
-		"None": {old(), "None", state.ReasonExistingNode},
+		"All":                        {old(), "All", state.ReasonEvidenceMissing},
+		"None":                       {old(), "None", state.ReasonExistingNode},
+		"a node in its readySeconds": {old().Condition("A", "True", now), "Idle", state.ReasonReadyWindow},
 	} {
-		in := input(c.node.Obj(), rule("r", "A").ExistingNodes(c.policy))
+		in := input(c.node.Obj(), rule("r", "A").ExistingNodes(c.policy).ReadySeconds(30))
 		in.Busy = func() (bool, bool) { t.Errorf("%s: asked", name); return false, true }
 		if got := DecideNode(in).Decisions[0].Reason; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -146,6 +154,29 @@ func TestBusyIsAskedOnlyIfItMakesADifference(t *testing.T) {
 	if got := DecideNode(input(old().Obj(), rule("r", "A").ExistingNodes("Idle"))).Decisions[0].Reason; got !=
 		state.ReasonExistingNode {
 		t.Errorf("a node without knowledge of its pods: %s", got)
+	}
+}
+
+// TestWhetherANodeIsOccupiedIsAskedOnlyIfItMakesADifference: the answer may need a list of pods. A node that was known
+// to the rule before does not begin in service.
+func TestWhetherANodeIsOccupiedIsAskedOnlyIfItMakesADifference(t *testing.T) {
+	old := func() *build.NodeWrapper { return node().Created(now.Add(-11 * time.Minute)) }
+	for name, c := range map[string]struct {
+		node *build.NodeWrapper
+		want string
+	}{
+		"a terminating node": {old().Terminating(now), state.ReasonTerminating},
+		"one with a record": {old().Annotation("nodegate.io/rule-uid-of-r",
+			`{"counted":true}`), state.ReasonEvidenceMissing},
+		"one from before the rule":    {old().Created(now.Add(-2 * time.Hour)), state.ReasonEvidenceMissing},
+		"one that is tainted already": {old().Taint(taint, "", corev1.TaintEffectNoSchedule), state.ReasonEvidenceMissing},
+		"a ready node":                {old().Condition("A", "True", now.Add(-time.Minute)), state.ReasonEvidenceHolds},
+	} {
+		in := input(c.node.Obj(), rule("r", "A"))
+		in.Occupied = func(*corev1.Taint) (bool, bool) { t.Errorf("%s: asked", name); return true, true }
+		if d := DecideNode(in).Decisions[0]; d.Reason != c.want || d.Record.Existing {
+			t.Errorf("%s: %s, want %s; existing: %t", name, d.Reason, c.want, d.Record.Existing)
+		}
 	}
 }
 

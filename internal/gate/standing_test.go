@@ -80,6 +80,11 @@ func TestExistingNodes(t *testing.T) {
 			Then(3, "ready for the first time", "Ready EvidenceHolds", Ready(3), Recorded(Found(Released(3)))),
 			Then(4, "not ready", "Held EvidenceMissing", Unready(4), Added),
 		),
+		"a node that was in service when the rule began to match it stays an existing one": On(
+			Fresh().Annotation(RecordKey, `{"rule":"cni","existing":true}`), Rules(Rule().MaxUnavailable("1")),
+			Then(1, "refused", "Exempt OverBudget", Refuse{"cni"}),
+			Then(2, "refused again", "Exempt OverBudget"),
+		),
 		"None: a taint that it has already is managed": On(Old().Taint(Key, "kubelet", NoSchedule), Rules(none()),
 			Then(1, "seen", "Held EvidenceMissing", Adopted, Tainted{Key + "=kubelet:NoSchedule"}),
 			Then(2, "ready", "Ready EvidenceHolds", Ready(2), Removed),
@@ -106,6 +111,10 @@ func TestTakingOver(t *testing.T) {
 		"a node that no longer matches is cleaned": On(Fresh().Unlabel("pool").Taint(Key, "theirs", NoSchedule),
 			Rules(Incumbents()),
 			Then(1, "seen", "cni", Removed),
+		),
+		"another client's taint stays on a node that no longer matches": On(Fresh().Unlabel("pool").
+			Taint(Key, "theirs", NoSchedule).Annotation(RecordKey, Released(1)), Rules(Rule()),
+			Then(2, "seen", "cni", Tainted{Key + "=theirs:NoSchedule"}, Clean),
 		),
 		"a node that is not in its status, and does not match, keeps what it has": On(
 			build.MakeNode("n2").UID("n2").Created(At(0)).Taint(Key, "theirs", NoSchedule), Rules(Incumbents()),

@@ -91,6 +91,15 @@ func TestAStartEndsOnce(t *testing.T) {
 			{at: 60, tells: "rebooted after it", node: reboot("b3", 60), want: "Held Rearmed", taints: taint, start: none},
 			again(61, "Held Rearmed", taint, none),
 			{at: 90, tells: "ready", node: is("True", 90), want: "Ready EvidenceHolds", start: none}}},
+		"terminating when it is ready": {rule("r", "A"), fresh(), []scene{begins,
+			{at: 9, tells: "ready", node: func(n *build.NodeWrapper) { is("True", 9)(n.Terminating(second(8))) },
+				want: "Ready EvidenceHolds", start: state.Ready, record: released},
+			again(10, "Ready EvidenceHolds", "", none)}},
+		"terminating when it is first seen": {rule("r", "A"), fresh().Condition("A", "True", second(0)).
+			Terminating(second(0)), []scene{{at: 1, tells: "seen", want: "Ready EvidenceHolds", start: none}}},
+		"terminating when it is older than the objective": {rule("r", "A"), fresh(), []scene{begins,
+			{at: 300, tells: "older", node: func(n *build.NodeWrapper) { n.Terminating(second(299)) },
+				want: "Held EvidenceMissing", taints: taint, start: state.Starting, untouched: true}}},
 		"no hold": {rule("r", "A").Untainted().EvictionGuard(60), fresh(), []scene{
 			{at: 1, tells: "seen", want: "Held EvidenceMissing", start: none}}},
 	} {

@@ -119,8 +119,29 @@ func TestASuspendedRuleIsFrozen(t *testing.T) {
 		"a rule that is frozen, and then in dry-run, releases all nodes": {rule("r", "A").Health("rules"), fresh(),
 			[]scene{held,
 				{at: 10, tells: "frozen", frozen: "EvidenceUnavailable", want: "Held NotInForce", taints: taint, untouched: true},
-				{at: 11, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce", why: "the rule is in dry-run"},
+				{at: 11, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce", why: "the rule is in dry-run",
+					record: none},
 				{at: 12, tells: "again", want: "Exempt NotInForce", untouched: true}}},
+		"and forgets a published condition that is gone": {rule("r", "A").Publish("example.com/P"), fresh().
+			Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","published":"example.com/P"}`), []scene{
+			{at: 1, tells: "frozen", frozen: "EvidenceUnavailable", want: "Exempt NotInForce", untouched: true},
+			{at: 2, tells: "in dry-run", rule: dryRun, want: "Exempt NotInForce", record: none}}},
+		"a rule that is frozen does not call a ready node Ready": {rule("r", "A"), fresh().Condition("A", "True", now),
+			[]scene{{at: 1, tells: "frozen", frozen: "EvidenceUnavailable", want: "Exempt NotInForce", record: none}}},
+		"an override Release leaves what the record says of the node's start": {rule("r", "A"), fresh(), []scene{held,
+			{at: 2, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease"},
+			{at: 3, tells: "lifted", node: overridden("x"), want: "Held EvidenceMissing", taints: taint}, suspended,
+			{at: 20, tells: "released again", node: overridden("Release"), want: "Exempt OverrideRelease",
+				record: []string{`{"rule":"r","counted":true}`}}}},
+		"and of its release": {rule("r", "A"), fresh(), []scene{
+			{at: 1, tells: "ready", node: is("True", 1), want: "Ready EvidenceHolds"},
+			{at: 2, tells: "lost", node: is("False", 2), want: "Held EvidenceMissing", taints: taint}, suspended,
+			{at: 20, tells: "released", node: overridden("Release"), want: "Exempt OverrideRelease",
+				record: []string{`{"rule":"r","released":"2026-01-02T03:04:06Z"}`}}}},
+		"and nothing on a node from before the rule that had its taint": {rule("r", "A"), node().Created(second(-9000)).
+			Taint(taint, "", corev1.TaintEffectNoSchedule), []scene{held,
+			{at: 20, tells: "released", frozen: "EvidenceUnavailable", node: overridden("Release"),
+				want: "Exempt OverrideRelease", record: none}}},
 		"an invalid rule in dry-run, too": {rule("r", "A"), fresh(), []scene{held,
 			{at: 10, tells: "in dry-run, and invalid", rule: func(r *build.RuleWrapper) {
 				dryRun(r.Evidence(v1alpha1.Requirement{Name: "future"}))
