@@ -231,6 +231,18 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 			sets: []*build.DaemonSetWrapper{agent("a").Select("pool", "b")}},
 		"anyOf": {rules: []*Rule{requires("a", func(r *v1alpha1.NodeReadinessRule) { r.Spec.ConditionPolicy = "anyOf" }),
 			requires("b", after("a"), noAgents)}, sets: []*build.DaemonSetWrapper{agent("a")}},
+		"one that is being deleted": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents,
+			func(r *v1alpha1.NodeReadinessRule) { r.DeletionTimestamp = new(metav1.Now()) })},
+			sets: []*build.DaemonSetWrapper{agent("a")}},
+		"the one with the DaemonSet is being deleted": {rules: []*Rule{requires("a", func(r *v1alpha1.NodeReadinessRule) {
+			r.DeletionTimestamp = new(metav1.Now())
+		}), requires("b", after("a"), noAgents)}, sets: []*build.DaemonSetWrapper{agent("a")}},
+		"a taint that only prefers": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents,
+			func(r *v1alpha1.NodeReadinessRule) { r.Spec.Taint.Effect = "PreferNoSchedule" })},
+			sets: []*build.DaemonSetWrapper{agent("a")}},
+		"no taint": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents,
+			func(r *v1alpha1.NodeReadinessRule) { *r = *build.WrapRule(r).Untainted().Health("node_ready").Obj() })},
+			sets: []*build.DaemonSetWrapper{agent("a")}},
 		"in dry-run": {rules: []*Rule{requires("a"), requires("b", after("a"), noAgents,
 			func(r *v1alpha1.NodeReadinessRule) { r.Spec.DryRun = true })}, sets: []*build.DaemonSetWrapper{agent("a")}},
 		"in dry-run, and suspended with a rule that it requires": {rules: []*Rule{requires("a"), requires("b", after("a"),
@@ -263,5 +275,31 @@ func TestRulesThatWaitForEachOthersDaemonSetsAreFrozen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheFieldOfADeadlock(t *testing.T) {
+	rule := build.MakeRule("a").UID("uid-a").Selector("pool", "a").After("first").DaemonSets("default").
+		DaemonSets("kube-system").MaxUnavailable("1").Taint("example.com/a", "", corev1.TaintEffectNoSchedule)
+	rule.Spec.Requirements[1].Name = "others"
+	waits := requires("b", func(r *v1alpha1.NodeReadinessRule) {
+		r.Spec.Requirements = nil
+		*r = *build.WrapRule(r).After("a").Obj()
+	})
+	set := NewSet(Compile(rule.Obj(), nil, start), waits).withDaemonSets(cluster(
+		build.MakeDaemonSet("kube-system", "agent").Tolerate("example.com/a"), build.MakeDaemonSet("default",
+			"other").Tolerate("")), NewSet())
+	if p := set.Named("a").Problems; len(p) != 1 || p[0].Field != "spec.requirements[2].daemonSets" {
+		t.Errorf("problems: %v", p)
+	}
+	for namespace, want := range map[string]bool{"kube-system": true, "default": true, "other": false} {
+		if set.Named("a").Namespaces().Has(namespace) != want {
+			t.Errorf("the rule reads namespace %s: %t", namespace, !want)
+		}
+	}
+	pods := valid().Evidence(v1alpha1.Requirement{Name: "pods", Pods: &v1alpha1.PodsRequirement{Namespace: "storage",
+		Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "csi"}}}})
+	if got := Compile(pods.Obj(), nil, start).Namespaces(); !got.Has("storage") {
+		t.Errorf("the rule with pods reads the namespaces %v", got)
 	}
 }

@@ -54,6 +54,8 @@ func TestDisplaced(t *testing.T) {
 			prober("b", 2, "x").Publish("e.com/x")},
 			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b",
 				Verdict: "condition e.com/x is published by the older rule b"}}},
+		"a younger rule has no probes": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2, "x"),
+			prober("c", 3, "x")}, want: map[string]Displaced{"b": {Probe: "condition x is published by the older rule c"}}},
 		"no probes at all": {rules: []*build.RuleWrapper{prober("a", 1), prober("b", 2)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,5 +75,32 @@ func TestDisplaced(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestPublishable(t *testing.T) {
+	for conditionType, want := range map[string]bool{"example.com/NetworkReady": true, "NetworkReady": false, "": false,
+		"example.com/": false, "kubernetes.io/NetworkReady": false, "node.k8s.io/NetworkReady": false} {
+		if Publishable(conditionType) != want {
+			t.Errorf("a rule may publish %q: %t", conditionType, !want)
+		}
+	}
+}
+
+func TestARuleWithoutATaintHoldsByItsVerdict(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule *build.RuleWrapper
+		want bool
+	}{
+		"a taint":                     {valid(), false},
+		"a taint and health":          {valid().Health("node_ready"), false},
+		"a taint and a condition":     {valid().Publish("e.com/x"), false},
+		"health":                      {valid().Untainted().Health("node_ready"), true},
+		"a condition":                 {valid().Untainted().Publish("e.com/x"), true},
+		"the eviction guard, no more": {valid().Untainted().EvictionGuard(60), false},
+	} {
+		if got := Compile(c.rule.Obj(), nil, start).HoldsByVerdict(); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -72,6 +72,9 @@ func TestOnlyTheRulesOfACycleAreFrozenAndStayTheSameOnes(t *testing.T) {
 	if again := set.freezeInvalid(broken); again.Named("b") != broken.Named("b") {
 		t.Error("an unchanged rule is another one")
 	}
+	if again := broken.freezeInvalid(broken); len(again.Named("b").Problems) != 1 {
+		t.Errorf("the problem is told more than once: %v", again.Named("b").Problems)
+	}
 	if self := chain("a: a").freezeInvalid(NewSet()); self.Named("a").Mode != Frozen {
 		t.Error("a rule that requires itself is not frozen")
 	}
@@ -94,6 +97,11 @@ func TestWhatRequiresAFrozenRuleIsFrozenWithIt(t *testing.T) {
 	}
 	if again := set.freezeDependents(frozen); again.Named("last") != frozen.Named("last") {
 		t.Error("an unchanged rule is another one")
+	}
+	invalid, deleted := *set.Named("first"), chain("b: first", "first")
+	invalid.Mode = Deleting // a deleted rule keeps its problems
+	if b := deleted.With(&invalid).freezeDependents(NewSet()).Named("b"); b.Mode != Enforced {
+		t.Errorf("a rule that requires a deleted one, which was invalid, is %s: %v", b.Mode, b.Problems)
 	}
 	if free := chain("b: a", "a"); free.freezeDependents(NewSet()) != free {
 		t.Error("a set without a frozen rule is changed")
@@ -160,6 +168,7 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 		"a publisher that is deleted": {[]*build.RuleWrapper{rule("a", "B", "A").Deleted(born), rule("b", "A", "B")}, nil},
 		"an age for what is written only when it changes": {[]*build.RuleWrapper{rule("a", "X", "A"), aged},
 			map[string]string{"b": evidence.ReasonInvalid}},
+		"an age for what another component writes": {[]*build.RuleWrapper{rule("a", "X", "B"), aged}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var compiled []*Rule

@@ -427,6 +427,11 @@ func TestKeys(t *testing.T) {
 
 func TestEquivalent(t *testing.T) {
 	base := Compile(valid().Obj(), nil, start)
+	annotated := func(key, value string) *Rule {
+		r := valid()
+		r.Annotations = map[string]string{key: value}
+		return Compile(r.Obj(), base, at(5))
+	}
 	cases := map[string]struct {
 		other *Rule
 		want  bool
@@ -437,6 +442,9 @@ func TestEquivalent(t *testing.T) {
 		"another rule of the name does":     {Compile(valid().UID("u-2").Obj(), nil, at(5)), false},
 		"a field that was pruned does":      {Compile(valid().MaxUnavailable("1").Obj(), base, at(5)), false},
 		"freezing does":                     {base.Freeze(Problem{}), false},
+		"another annotation does not":       {annotated("example.com/a", "true"), true},
+		"to remove markers does":            {annotated(v1alpha1.RemoveMarkersAnnotation, "true"), false},
+		"to continue another rule does":     {annotated(v1alpha1.SuccessorAnnotation, "u-former"), false},
 		"being in force since another time does": {
 			Compile(valid().StatusInForce(at(-900), base.SelectorHash).Obj(), base, at(5)), false,
 		},

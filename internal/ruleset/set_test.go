@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -48,6 +49,44 @@ func TestSet(t *testing.T) {
 	}
 	if base.Rule("missing") != nil || base.Named("missing") != nil {
 		t.Error("a rule that is not there is found")
+	}
+}
+
+// TestTaintsOfRules: key and effect identify a taint. The oldest rule with a taint manages it.
+func TestTaintsOfRules(t *testing.T) {
+	rule := func(name string, created int, effect corev1.TaintEffect) *Rule {
+		return Compile(valid().Named(name).UID("u-"+name).Created(at(created)).Taint("readiness.k8s.io/cni", name,
+			effect).Obj(), nil, start)
+	}
+	older, younger := rule("older", 0, "NoSchedule"), rule("younger", 1, "NoSchedule")
+	other, none := rule("other", 2, "NoExecute"), Compile(valid().Untainted().Health("node_ready").Obj(), nil, start)
+	if m := NewSet(younger, older, other).Manager(younger.Taint); m != older {
+		t.Errorf("%s manages the taint", m.Name)
+	}
+	for _, c := range []struct {
+		a, b *Rule
+		want bool
+	}{{older, younger, true}, {older, other, false}, {older, none, false}, {none, older, false}, {none, none, false},
+		{older, nil, false}} {
+		if c.a.SameTaint(c.b) != c.want {
+			t.Errorf("%v and %v: the same taint is %t", c.a.Taint, c.b, !c.want)
+		}
+	}
+	base := corev1.Taint{Key: "k", Value: "v", Effect: "NoExecute", TimeAdded: new(metav1.NewTime(start))}
+	for name, edit := range map[string]func(*corev1.Taint){
+		"key":    func(t *corev1.Taint) { t.Key = "other" },
+		"value":  func(t *corev1.Taint) { t.Value = "other" },
+		"effect": func(t *corev1.Taint) { t.Effect = "NoSchedule" },
+		"time":   func(t *corev1.Taint) { t.TimeAdded = new(metav1.NewTime(at(1))) },
+	} {
+		edited := *base.DeepCopy()
+		edit(&edited)
+		if SameTaints([]corev1.Taint{base}, []corev1.Taint{edited}) {
+			t.Errorf("a change of its %s is not seen", name)
+		}
+	}
+	if !SameTaints([]corev1.Taint{base}, []corev1.Taint{*base.DeepCopy()}) {
+		t.Error("a copy is not the same")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/test/build"
 	"github.com/nodegate/nodegate/test/validation"
 )
 
@@ -42,6 +43,44 @@ func TestValidate(t *testing.T) {
 			t.Error("the API server accepts this rule, and the operator freezes it")
 		}
 	})
+}
+
+// TestBounds: the least values are accepted, and each time has its own bound.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct{ seconds, appear, problems int }{
+		{1, 1, 0}, {0, 1, 1}, {1, 0, 1}, {-1, 0, 1},
+	} {
+		rule := valid().Timeout(0, 0, v1alpha1.TimeoutActionRelease)
+		rule.Spec.Timeout.Seconds, rule.Spec.Timeout.AppearSeconds = new(int32(c.seconds)), new(int32(c.appear))
+		if got := Compile(rule.Obj(), nil, start).Problems; len(got) != c.problems {
+			t.Errorf("seconds %d, appearSeconds %d: %v, want %d problems", c.seconds, c.appear, got, c.problems)
+		}
+	}
+	for name, rule := range map[string]*build.RuleWrapper{
+		"appearSeconds alone": valid().Timeout(0, 1, v1alpha1.TimeoutActionRelease),
+		"the least outage":    valid().Condition("Ready").EvictionGuard(20).Endpoints(1, 20),
+	} {
+		if got := Compile(rule.Obj(), nil, start).Problems; len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestARuleWithoutATaintMayWaitForOne(t *testing.T) {
+	rule := valid().Untainted().Health("node_ready").Without("readiness.k8s.io/cni")
+	if got := Compile(rule.Obj(), nil, start).Problems; len(got) > 0 {
+		t.Error(got)
+	}
+	if got := Compile(valid().Without("readiness.k8s.io/cni").Obj(), nil, start).Problems; len(got) != 1 {
+		t.Errorf("a rule that waits for its own taint: %v", got)
+	}
+}
+
+func TestRequirementsHaveNames(t *testing.T) {
+	rule := valid().Evidence(v1alpha1.Requirement{CEL: &v1alpha1.CELRequirement{Expression: "true"}})
+	if got := Compile(rule.Obj(), nil, start).Problems; len(got) != 1 || got[0].Field != "spec.requirements[0].name" {
+		t.Errorf("without a name: %v", got)
+	}
 }
 
 func TestProblemWithoutAField(t *testing.T) {

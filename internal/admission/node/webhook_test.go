@@ -59,9 +59,11 @@ func TestTheWebhookTaintsNodes(t *testing.T) {
 		"a user labels a node that has the taint": {operation: update, old: other, node: tainted},
 		"a user updates it":                       {operation: update, old: matches, node: matches},
 		"another engine is active":                {operation: create, node: matches, engine: ModeOff},
-		"its status":                              {operation: update, old: other, node: matches, part: "status", ignored: true},
-		"another resource":                        {operation: create, node: matches, resource: "pods", ignored: true},
-		"its deletion":                            {operation: admissionv1.Delete, old: matches, node: matches, ignored: true},
+		"its status": {operation: update, old: other, node: matches, part: "status",
+			ignored: true},
+		"another resource": {operation: create, node: matches, resource: "pods", ignored: true},
+		"its deletion": {operation: admissionv1.Delete, old: matches, node: matches,
+			ignored: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.resource == "" {
@@ -92,8 +94,8 @@ func TestTheWebhookTaintsNodes(t *testing.T) {
 	}
 }
 
-// TestTheActiveEngine: the policy taints nodes if it, its binding and its rules are there, and otherwise the webhook, if
-// the operator serves it and the mode allows it.
+// TestTheActiveEngine: the policy taints nodes if it, its binding and its rules are there, and otherwise the webhook.
+// The mode can exclude either.
 func TestTheActiveEngine(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode    Mode
