@@ -163,7 +163,7 @@ func (r *Rule) guardSince(prev *Rule, now time.Time) time.Time {
 	switch {
 	case r.Spec.EvictionGuard == nil:
 		return time.Time{}
-	case prev != nil && prev.Spec.EvictionGuard == nil && prev.Mode == r.Mode:
+	case prev != nil && prev.Spec.EvictionGuard == nil:
 		return now.Truncate(time.Second)
 	case prev != nil && prev.GuardSince.After(r.InForceSince):
 		return prev.GuardSince

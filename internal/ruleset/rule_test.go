@@ -212,6 +212,9 @@ func TestGuardSince(t *testing.T) {
 	guarded := func() *build.RuleWrapper { return told().EvictionGuard(60) }
 	without := Compile(told().Obj(), nil, at(-200))
 	added := Compile(guarded().Generation(2).Obj(), without, at(-100))
+	invalid := told().Generation(2)
+	invalid.Spec.Conditions[0].Type = ""
+	broken := Compile(invalid.Obj(), without, at(-100))
 	for name, c := range map[string]struct {
 		rule *build.RuleWrapper
 		prev *Rule
@@ -220,8 +223,9 @@ func TestGuardSince(t *testing.T) {
 		"no guard":                            {told(), nil, time.Time{}},
 		"a guard that was there at the start": {guarded(), nil, at(-300)},
 		"a guard that is added":               {guarded().Generation(2), without, at(0)},
-		"a guard that was added, at an edit":  {guarded().Generation(3), added, at(-100)},
-		"a guard that is removed":             {told().Generation(3), added, time.Time{}},
+		"a guard that is added by the edit that makes the rule valid": {guarded().Generation(3), broken, at(0)},
+		"a guard that was added, at an edit":                          {guarded().Generation(3), added, at(-100)},
+		"a guard that is removed":                                     {told().Generation(3), added, time.Time{}},
 	} {
 		if got := Compile(c.rule.Obj(), c.prev, start).GuardSince; !got.Equal(c.want) {
 			t.Errorf("%s: since %s, want %s", name, got, c.want)
