@@ -97,8 +97,9 @@ type nextClaim struct {
 // allowance returns how many claims the rates allow now, by the times of others, and when one more if that is none.
 func (r Rule) allowance(times []metav1.Time, now time.Time) (n int, next nextClaim) {
 	n = v1alpha1.MaxRate
+	longest := r.longest()
 	for _, t := range times {
-		if t.Add(r.longest()).After(now) {
+		if t.Add(longest).After(now) {
 			n--
 		}
 	}
