@@ -180,10 +180,19 @@ func (w *Watcher) watch(ctx context.Context, client *Client, version string) (st
 	return version, io.EOF // client-go does not distinguish an early end from a lost connection
 }
 
+// setWatching notes that a watch has begun or ended. An API server that lets it begin is available, also if a read has
+// failed since the list.
 func (w *Watcher) setWatching(on bool) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.watching = on
+	back := on && w.err != nil
+	if back {
+		w.found()
+	}
+	w.mu.Unlock()
+	if back {
+		w.notify()
+	}
 }
 
 // poll reads the node periodically, because the agent may not watch it. Requests that need a fresher node read it

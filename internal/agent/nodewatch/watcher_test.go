@@ -118,6 +118,31 @@ func TestAWatchThatFailsAtOnceIsNoLoop(t *testing.T) {
 	}
 }
 
+// TestAWatchThatBeginsShowsThatTheAPIServerAnswers: the read of a request has failed since the list, and the watch has
+// no event.
+func TestAWatchThatBeginsShowsThatTheAPIServerAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: node("7", "False"), errs: map[string]error{"watch": apierrors.NewTooManyRequests("busy", 0),
+			"get": errRefused}}
+		told := 0
+		w, log := start(t, Options{Connect: a.connect}, func() { told++ })
+		expect(t, w, "False")
+		time.Sleep(freshFor + time.Millisecond)
+		w.Wait(t.Context())
+		expect(t, w, "unavailable: connect: connection refused")
+		a.set(func() { a.errs = nil })
+		told = 0
+		time.Sleep(lastRetry)
+		expect(t, w, "False")
+		if told != 1 {
+			t.Errorf("%d changes told", told)
+		}
+		if got := log.take(); len(got) != 2 || !strings.HasSuffix(got[1].Message, "available again") {
+			t.Errorf("logged: %v", got)
+		}
+	})
+}
+
 func TestAnOlderAnswerDoesNotOvertakeANewerOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{node: node("7", "False")}
