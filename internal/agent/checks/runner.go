@@ -26,7 +26,7 @@ type Outcome struct {
 // and to a condition. Who waits for whom on it, and how long:
 //
 //	who                                      waits for                      until
-//	a request to /health or the agent-check  the slowest run of its checks  the run's limit, or its client disconnects
+//	a request to /health or the agent-check  the slowest run of its checks  the run's limit
 //	a probe's worker                         the run                        the run's limit, or the probe is replaced
 //	the loop of a check with Period          the run                        the run's limit, or the rules change
 //	the run                                  what the check looks at        it returns: nothing can end it

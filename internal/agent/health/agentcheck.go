@@ -25,8 +25,8 @@ const maxAgentCheckReason = 100
 // manual). It never says "ready", "drain" or "maint": these change the administrative state, and would overwrite what
 // an administrator of HAProxy has set. A healthy node is "up 100%". While the agent shuts down or the node is in
 // maintenance, it is "up 0%": a weight of 0 stops new sessions and keeps the others. No line must be undone later.
-func (h *Handler) agentCheckLine(ctx context.Context) string {
-	a := h.Answer(ctx, nil)
+func (h *Handler) agentCheckLine() string {
+	a := h.Answer(nil)
 	if a.Status == StatusReady {
 		return "up 100%\n"
 	}
@@ -54,7 +54,7 @@ func (h *Handler) ServeAgentCheck(ctx context.Context, l *Listener) error {
 		}
 		all.Go(func() {
 			defer func() { _ = conn.Close() }()
-			line := h.agentCheckLine(context.WithoutCancel(ctx))
+			line := h.agentCheckLine()
 			_ = conn.SetWriteDeadline(time.Now().Add(agentCheckWriteLimit))
 			_, _ = conn.Write([]byte(line))
 		})

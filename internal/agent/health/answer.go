@@ -25,6 +25,8 @@ type Answer struct {
 	FailOpen bool `json:"fail_open,omitempty"`
 
 	misconfigured bool
+	failed        bool // a check has failed
+	drains        bool // the node is in maintenance, or the agent shuts down or cannot judge yet
 	drainStatus   int
 	open          []string // names of the checks that failed open
 }
@@ -72,15 +74,8 @@ func (a *Answer) Text() string {
 	return "up"
 }
 
-// onlyDrains reports whether all checks pass, and the node is in maintenance or the agent shuts down.
-func (a *Answer) onlyDrains() bool {
-	for _, c := range a.Checks {
-		if !c.Passed && c.Name != nameDraining && c.Name != nameMaintenance {
-			return false
-		}
-	}
-	return a.Status != StatusReady
-}
+// onlyDrains reports whether all checks pass, and the node is not ready all the same.
+func (a *Answer) onlyDrains() bool { return a.drains && !a.failed }
 
 // FirstReason returns the first failed check with its reason.
 func (a *Answer) FirstReason() string {
@@ -92,8 +87,9 @@ func (a *Answer) FirstReason() string {
 	return ""
 }
 
-// collect runs the checks, in parallel if they take time, and returns the answer.
-func (h *Handler) collect(ctx context.Context, suite *checks.Suite, names []string) *Answer {
+// collect runs the checks, in parallel if they take time, and returns the answer. It takes as long as the slowest one,
+// also for a client that has closed its half of the connection, and may still read the answer.
+func (h *Handler) collect(suite *checks.Suite, names []string) *Answer {
 	began := time.Now()
 	outcomes := make([]checks.Outcome, len(names))
 	groups := make([]*checks.Group, len(names))
@@ -106,7 +102,7 @@ func (h *Handler) collect(ctx context.Context, suite *checks.Suite, names []stri
 		}
 		var ok bool
 		if outcomes[i], ok = groups[i].Instant(); !ok {
-			all.Go(func() { outcomes[i] = groups[i].Do(ctx) })
+			all.Go(func() { outcomes[i] = groups[i].Do(context.Background()) })
 		}
 	}
 	all.Wait()
@@ -126,7 +122,7 @@ func (a *Answer) add(name string, o checks.Outcome) {
 		Name: name, Passed: o.Passed, Reason: o.Reason, FailOpen: o.FailOpen, DurationMillis: o.Duration.Milliseconds(),
 	})
 	if !o.Passed {
-		a.Status = StatusNotReady
+		a.Status, a.failed = StatusNotReady, true
 	}
 	if o.Misconfigured {
 		a.misconfigured = true
@@ -135,6 +131,12 @@ func (a *Answer) add(name string, o checks.Outcome) {
 		a.FailOpen = true
 		a.open = append(a.open, name)
 	}
+}
+
+// drain adds a pseudo-check, which fails.
+func (a *Answer) drain(name, why string) {
+	a.Checks = append(a.Checks, CheckAnswer{Name: name, Reason: why})
+	a.Status, a.drains = StatusNotReady, true
 }
 
 // parseNames reads the values of check=: names separated by commas, each once, in the order of the request.

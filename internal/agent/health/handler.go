@@ -4,7 +4,6 @@
 package health
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -40,7 +39,7 @@ type Handler struct {
 	// down, unless DrainStatus is 503, the status of a failure.
 	Starting func() bool
 	// Configured is closed when the rules of the node are in force, or cannot be known for now. Requests wait for it,
-	// because the checks before that are not those of the rules. nil: they do not wait.
+	// because the checks before that are not those of the rules. It takes a second at most. nil: they do not wait.
 	Configured <-chan struct{}
 	Metrics    *Metrics
 
@@ -87,29 +86,26 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) int {
 	if !ok {
 		return refuse(w, http.StatusBadRequest, "at most "+strconv.Itoa(maxNames)+" checks can be asked for at once")
 	}
-	return h.write(w, r, h.Answer(r.Context(), names), query.Get("format") == "text")
+	return h.write(w, r, h.Answer(names), query.Get("format") == "text")
 }
 
 // Answer runs the named checks, or the default checks without names, and returns the answer.
-func (h *Handler) Answer(ctx context.Context, names []string) *Answer {
+func (h *Handler) Answer(names []string) *Answer {
 	if h.Configured != nil {
-		select {
-		case <-h.Configured:
-		case <-ctx.Done():
-		}
+		<-h.Configured
 	}
 	suite := h.Suite()
 	if len(names) == 0 {
 		names = suite.Defaults()
 	}
-	a := h.collect(ctx, suite, names)
+	a := h.collect(suite, names)
 	if why := h.Maintenance(); why != "" {
-		a.add(nameMaintenance, checks.Outcome{Result: checks.Fail(why)})
+		a.drain(nameMaintenance, why)
 	}
 	if h.draining.Load() {
-		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent is shutting down")})
+		a.drain(nameDraining, "the agent is shutting down")
 	} else if h.DrainStatus != http.StatusServiceUnavailable && h.Starting() {
-		a.add(nameDraining, checks.Outcome{Result: checks.Fail("the agent has just started and cannot judge yet")})
+		a.drain(nameDraining, "the agent has just started and cannot judge yet")
 	}
 	return a
 }

@@ -168,7 +168,7 @@ func TestMaintenanceAndDraining(t *testing.T) {
 			if r := ask(h, "GET", target); r.code != code {
 				t.Errorf("%s, drain status %d: %d", when, status, r.code)
 			}
-			if got := h.agentCheckLine(t.Context()); got != line {
+			if got := h.agentCheckLine(); got != line {
 				t.Errorf("%s, drain status %d: %q", when, status, got)
 			}
 		}
@@ -182,12 +182,14 @@ func TestMaintenanceAndDraining(t *testing.T) {
 		why = "in maintenance: disk swap"
 		expect("maintenance", "/health?check=good", status, drains)
 		expect("maintenance of a node that fails besides", "/health?check=bad", 503, drains)
-		a := h.Answer(t.Context(), []string{"good"})
+		expect("maintenance, asked for as a check", "/health?check=maintenance", 503, drains)
+		a := h.Answer([]string{"good"})
 		if a.Checks[1] != (CheckAnswer{Name: "maintenance", Reason: why}) {
 			t.Errorf("got %+v", a)
 		}
 		why = ""
 		expect("after the maintenance", "/health?check=good", 200, up)
+		expect("an unknown check with the name of the shutdown", "/health?check=draining", 503, up)
 		h.Drain()
 		expect("an agent that ends", "/health?check=good", status, drains)
 		if r := ask(h, "GET", "/health?check=good&format=text"); r.code != status || r.body != "down\n" {
@@ -203,7 +205,7 @@ func TestAnAnswerTakesAsLongAsTheSlowestCheck(t *testing.T) {
 				Run: func(context.Context) checks.Result { time.Sleep(d); return checks.Pass() }}
 		}
 		h := testHandler(slow("a", time.Second), slow("b", 3*time.Second), slow("c", 2*time.Second))
-		a := h.Answer(t.Context(), []string{"a", "b", "good", "c"})
+		a := h.Answer([]string{"a", "b", "good", "c"})
 		var got []int64
 		for _, c := range a.Checks {
 			got = append(got, c.DurationMillis)
@@ -229,7 +231,7 @@ func TestAgentCheckLine(t *testing.T) {
 			all := h.Suite()
 			suite := checks.NewSuite(nil, []checks.Check{checks.Always(c.check, all.Group(c.check).Do(t.Context()).Result)})
 			h.Suite = func() *checks.Suite { return suite }
-			if got := h.agentCheckLine(t.Context()); got != c.want {
+			if got := h.agentCheckLine(); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})

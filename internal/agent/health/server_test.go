@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/nodegate/nodegate/internal/agent/checks"
 )
 
 // listen returns a listener on a free port, which metrics count, and its address.
@@ -78,6 +80,28 @@ func TestRawRequests(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// TestAClientThatClosesItsHalfGetsTheAnswer: it has said all that it had to say, as nc -N does, and waits.
+func TestAClientThatClosesItsHalfGetsTheAnswer(t *testing.T) {
+	web, _ := serveTest(t, testHandler(checks.Check{Name: "slow", Run: func(context.Context) checks.Result {
+		time.Sleep(100 * time.Millisecond)
+		return checks.Pass()
+	}}))
+	conn, err := net.Dial("tcp", web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // done with it
+	if _, err := io.WriteString(conn, "GET /health?check=slow HTTP/1.0\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "HTTP/1.0 200 OK\r\n" {
+		t.Errorf("got %q, %v", line, err)
 	}
 }
 
