@@ -32,12 +32,14 @@ import (
 const maxConnections = 64
 
 // newServer returns a server for metrics or probes. Every client that reaches the port can connect, before it is
-// authenticated: the servers of controller-runtime accept any number of connections, with headers of 1 MiB each.
+// authenticated: the servers of controller-runtime accept any number of connections, with headers of 1 MiB each. A
+// connection has one request: clients that send many, and do not read the answers, would lock out kubelet's probes.
 func newServer(handler http.Handler) *http.Server {
 	server := &http.Server{
-		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 90 * time.Second,
-		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0), // of clients
+		Handler: handler, ReadTimeout: 5 * time.Second, WriteTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // of clients
 	}
+	server.SetKeepAlivesEnabled(false)
 	admission.LimitConnections(server, maxConnections)
 	return server
 }

@@ -40,6 +40,10 @@ func TestClientsOfAPortAreLimited(t *testing.T) {
 	if !strings.Contains(string(answer[:n]), "431") {
 		t.Errorf("the answer to large headers is %q", answer[:n])
 	}
+	answers, err := io.ReadAll(connect(strings.Repeat("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 2)))
+	if strings.Count(string(answers), "HTTP/1.1 404") != 1 {
+		t.Errorf("a connection with two requests gets %q, %v", answers, err)
+	}
 	idle := connect("")
 	for range maxConnections {
 		connect("")
