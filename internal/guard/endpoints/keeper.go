@@ -108,6 +108,9 @@ type mark struct {
 // Reconcile brings the states of all nodes up to date.
 func (k *Keeper) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	now := k.Clock.Now()
+	if now.Before(k.passed) { // the clock was set back
+		k.passed, k.looked = time.Time{}, time.Time{}
+	}
 	if wait := k.passed.Add(least).Sub(now); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}

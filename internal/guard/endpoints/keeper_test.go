@@ -228,6 +228,13 @@ func TestKeeper(t *testing.T) {
 	})
 	s.has(server, map[string]string{"a": "", "b": "", "c": ""})
 
+	// The API server's clock was ahead. That does not delay the next pass.
+	before := s.clock.Now()
+	if result, err := s.pass(-3600); err != nil || result.RequeueAfter > inspect {
+		t.Errorf("after the clock is set back: %v, %v", result, err)
+	}
+	s.clock.SetTime(before)
+
 	// One node is lost: it is its own fault.
 	for _, n := range []string{"a", "b", "c"} {
 		lease(n, renewed)
