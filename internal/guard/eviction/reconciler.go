@@ -103,8 +103,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Live.Get(ctx, req.NamespacedName, node); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if active, ended, _ = r.guards(node); active || len(ended) == 0 {
-		return reconcile.Result{}, nil
+	if active, ended, _ = r.guards(node); active || len(ended) == 0 { // if that does not last, no event may tell
+		return reconcile.Result{RequeueAfter: watchEvery}, nil
 	}
 	return r.evict(ctx, node, ended, looked)
 }
@@ -169,7 +169,7 @@ func (r *Reconciler) evict(ctx context.Context, node *corev1.Node, ended []*rule
 			continue
 		}
 		if r.recovered(ctx, node, rule) {
-			return reconcile.Result{}, nil
+			return reconcile.Result{RequeueAfter: watchEvery}, nil
 		}
 		switch err := r.evictPod(ctx, node, pod, rule, looked); {
 		case errors.Is(err, errOutdated):

@@ -327,7 +327,7 @@ var _ = Describe("Finishing evictions", func() {
 		w.stale = w.recorded(0) // so that the guard outlasts recovery
 		w.clock.SetTime(w.start.Add(60 * time.Second))
 		w.ready(corev1.ConditionTrue)
-		w.at(61)
+		Expect(w.at(61).RequeueAfter).To(Equal(watchEvery), "the record may stay if the node is lost again at once")
 		Expect(w.deletes).To(BeEmpty())
 		Expect(get(w, due).DeletionTimestamp).To(BeNil())
 	})
@@ -338,7 +338,7 @@ var _ = Describe("Finishing evictions", func() {
 		w.pod("due-2", 5)
 		w.recorded(60)
 		w.deleting = func() { w.ready(corev1.ConditionTrue) }
-		w.at(61)
+		Expect(w.at(61).RequeueAfter).To(Equal(watchEvery), "the record may stay if the node is lost again at once")
 		Expect(w.deletes).To(HaveLen(1))
 	})
 
