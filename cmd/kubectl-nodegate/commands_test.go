@@ -326,7 +326,7 @@ var _ = Describe("release and hold", func() {
 		code, _, err := nodegate(ctx, "hold", "asked")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("stdin is not a terminal; pass --yes to confirm"))
-		Expect(err).To(ContainSubstring("no enforced rule with a taint selects node asked: hold has no effect there"))
+		Expect(err).To(ContainSubstring("no enforced rule with a taint or health selects node asked: hold has no effect there"))
 		for _, no := range []string{"n\n", "\n", "yes, but\n"} {
 			c := calling(no)
 			Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(1))
@@ -412,6 +412,27 @@ var _ = Describe("release and hold", func() {
 		Expect(server.Client.Update(ctx, n)).To(Succeed())
 		Eventually(ended).Should(Receive(Equal(0)))
 		Expect(c.out.String()).To(Equal("node/awaited override set\nnode/awaited released\n"))
+	})
+
+	It("wait for the verdict of a rule with health, also if it has no taint", func(ctx context.Context) {
+		rule := create(ctx, build.MakeRule("traffic").Selector("test", "traffic").Condition(cni).Untainted().Health("rules").Obj())
+		record := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
+		n := create(ctx, build.MakeNode("traffic").Label("test", "traffic").Annotation(record, `{"health":"NotReady"}`).Obj())
+		for _, command := range []struct{ name, says, done, health string }{
+			{"release", "Releases node traffic, which is held now", "released", "Ready"},
+			{"hold", "Holds node traffic, which is not held now", "held", "NotReady"},
+		} {
+			c, ended := calling(""), make(chan int)
+			go func() { ended <- c.run(ctx, command.name, "traffic", "-y", "--timeout=1m") }()
+			Eventually(c.out.String).Should(Equal("node/traffic override set\n"))
+			Consistently(c.out.String, "600ms").Should(Equal("node/traffic override set\n"))
+			n = read(ctx, n)
+			n.Annotations[record] = fmt.Sprintf(`{"health":%q}`, command.health)
+			Expect(server.Client.Update(ctx, n)).To(Succeed())
+			Eventually(ended).Should(Receive(Equal(0)))
+			Expect(c.out.String()).To(Equal("node/traffic override set\nnode/traffic " + command.done + "\n"))
+			Expect(c.err.String()).To(And(ContainSubstring(command.says), Not(ContainSubstring("has no effect"))))
+		}
 	})
 
 	It("do not touch another node of the same name", func(ctx context.Context) {

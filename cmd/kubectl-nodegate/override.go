@@ -128,11 +128,11 @@ func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node)
 	var without []*corev1.Node
 	for _, node := range nodes {
 		e := moment.Node(node)
-		if e.Held {
+		if isHeld(e) {
 			held++
 		}
 		if !slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
-			return r.Mode == "Enforced" && r.State != "" && r.Taint != nil
+			return r.Mode == "Enforced" && r.State != "" && (r.Taint != nil || r.Health != nil)
 		}) {
 			without = append(without, node)
 		}
@@ -151,15 +151,22 @@ func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node)
 	}
 	if o.action == nodeview.OverrideRelease {
 		return fmt.Sprintf("Releases %s: the operator removes the taints of all rules and adds none %s, regardless of the "+
-			"evidence.", which, until)
+			"evidence. The same applies to the rules' verdicts for /health.", which, until)
 	}
 	text = fmt.Sprintf("Holds %s: the operator adds the taints of all matching rules and keeps them %s, "+
-		"regardless of the evidence.", which, until)
+		"regardless of the evidence. The same applies to the rules' verdicts for /health.", which, until)
 	if len(without) > 0 {
-		text += fmt.Sprintf("\nwarning: no enforced rule with a taint selects %s: hold has no effect there until one does. "+
-			"\"kubectl cordon\" works on any node.", names(without))
+		text += fmt.Sprintf("\nwarning: no enforced rule with a taint or health selects %s: hold has no effect there until "+
+			"one does. \"kubectl cordon\" works on any node.", names(without))
 	}
 	return text
+}
+
+// isHeld reports whether a rule keeps pods or the traffic of load balancers away from a node.
+func isHeld(e *report.NodeExplanation) bool {
+	return e.Held || slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
+		return r.Health != nil && r.Health.Verdict == v1alpha1.HealthNotReady
+	})
 }
 
 // names returns the names of the first nodes, for messages.
@@ -201,10 +208,10 @@ func (p *plugin) await(ctx context.Context, c *input.Cluster, nodes []*corev1.No
 			moment.Now = p.now()
 			e := moment.Node(fresh)
 			if slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
-				return r.Taint != nil && r.Taint.Change != ""
+				return r.Taint != nil && r.Taint.Change != "" || r.Health != nil && r.Health.Change != ""
 			}) {
 				still = append(still, fresh)
-			} else if *o.flags.OutputFormat == "" && !o.undo && e.Held == (o.action == nodeview.OverrideHold) {
+			} else if *o.flags.OutputFormat == "" && !o.undo && isHeld(e) == (o.action == nodeview.OverrideHold) {
 				fmt.Fprintf(p.streams.Out, "node/%s %s\n", node.Name, o.done)
 			}
 		}

@@ -263,7 +263,7 @@ func (x *explainer) rule() report.RuleExplanation {
 	case state.ReasonOverrideHold, state.ReasonOverrideRelease, state.ReasonCompleted, state.ReasonNotInForce:
 		unread = false // the evidence makes no difference
 	}
-	r.Taint = x.taint(unread)
+	r.Taint, r.Health = x.taint(unread), x.health(unread)
 	r.Published = published(x.d, x.node)
 	r.Replacement = x.replacement()
 	for _, e := range r.Evidence {
@@ -281,6 +281,18 @@ func (x *explainer) rule() report.RuleExplanation {
 		r.Message += "; the operator reports " + string(r.Reported.State) + ", " + r.Reported.Reason
 	}
 	return r
+}
+
+// health returns the rule's verdict for /health, as it is in the node's record.
+func (x *explainer) health(unread bool) *report.Health {
+	if x.d.Rule.Spec.Health == nil || !x.d.Was.Matches {
+		return nil
+	}
+	h := &report.Health{Verdict: x.d.Was.Record.Health}
+	if next := x.d.Record.Health; next != h.Verdict && !unread && !x.d.Frozen {
+		h.Change = next
+	}
+	return h
 }
 
 // published returns the node condition that the rule publishes, as it is on the node.

@@ -87,6 +87,7 @@ type RuleExplanation struct {
 	Message string             `json:"message"`
 
 	Taint     *Taint                   `json:"taint,omitempty"`
+	Health    *Health                  `json:"health,omitempty"`   // of a rule with health
 	WaitsFor  []string                 `json:"waitsFor,omitempty"` // the evidence that is missing
 	Policy    v1alpha1.ConditionPolicy `json:"policy"`
 	Evidence  []Evidence               `json:"evidence,omitempty"`
@@ -122,6 +123,12 @@ type Taint struct {
 	Since   *metav1.Time `json:"since,omitempty"`  // since when the rule claims it
 	Change  string       `json:"change,omitempty"` // what the operator does next: Add, Remove or Adopt
 	Message string       `json:"message"`
+}
+
+// Health is a rule's verdict for /health of a node.
+type Health struct {
+	Verdict v1alpha1.HealthVerdict `json:"verdict,omitempty"` // Ready or NotReady; empty if the record has none
+	Change  v1alpha1.HealthVerdict `json:"change,omitempty"`  // what the operator makes of it next
 }
 
 // Published is the node condition that a rule publishes.
