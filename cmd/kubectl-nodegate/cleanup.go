@@ -47,7 +47,8 @@ change rules that are not deleted, other taints and other annotations.
 
 The command fails if an operator leads: then delete the rules, and the operator cleans up. It also
 fails if the cluster shows that Nodegate served the other API group. In the default API group, it needs
---api-group if AdmissionRules is deleted, because the group may belong to another controller.`,
+--api-group if AdmissionRules is deleted, because the group may belong to another controller. To remove
+conditions that rules have published, it needs the permission to patch nodes/status.`,
 		Example: "  kubectl delete nodereadinessrules.GROUP --all --wait=false\n  kubectl nodegate cleanup --api-group=GROUP",
 		Args:    cobra.NoArgs,
 	}
@@ -59,12 +60,16 @@ fails if the cluster shows that Nodegate served the other API group. In the defa
 }
 
 func (p *plugin) cleanup(ctx context.Context, c *input.Cluster, o *changing) error {
-	if operator := c.Operator(ctx); operator != nil && operator.Leads {
+	leader, err := c.Leader(ctx)
+	switch {
+	case err != nil:
+		return input.Explain(err, "listing leases, which tell whether an operator leads")
+	case leader != "":
 		return fmt.Errorf("operator %s is running, according to its lease: delete the rules, and it cleans up; if it no "+
-			"longer runs, retry in a minute", operator.Leader)
+			"longer runs, retry in a minute", leader)
 	}
 	rules := &v1alpha1.NodeReadinessRuleList{}
-	err := c.List(ctx, rules)
+	err = c.List(ctx, rules)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 		return input.Explain(err, "listing rules")
 	}

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -234,6 +235,21 @@ var _ = Describe("cleanup", func() {
 		Expect(server.Client.Delete(ctx, policy)).To(Succeed())
 		Eventually(code).Should(Receive(Equal(0)), c.err.String)
 		Expect(keys(read(ctx, n))).To(ConsistOf("example.com/foreign"))
+	})
+
+	It("does nothing if it cannot know whether an operator leads", func(ctx context.Context) {
+		n := claimed(ctx, "unled", "0-0-0")
+		allow(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "no-leases"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"", "nodegate.io", v1alpha1.Served().Name, v1alpha1.OtherGroup().Name},
+			Resources: []string{"*"}, Verbs: []string{"*"}}}})
+		Eventually(func() string {
+			_, _, err := nodegate(ctx, "cleanup", "--yes", group, "--as", "no-leases")
+			return err
+		}).Should(ContainSubstring("error: listing leases, which tell whether an operator leads: permission denied"))
+		Consistently(func() []string {
+			_, _, _ = nodegate(ctx, "cleanup", "--yes", group, "--as", "no-leases")
+			return keys(read(ctx, n))
+		}, "1s").Should(ContainElement("readiness.k8s.io/unled"))
 	})
 
 	It("leaves it to the operator while one leads", func(ctx context.Context) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -45,12 +44,13 @@ func failure(err error, doing string) error {
 // stopped returns an error if an operator runs, or may start at any time. It would edit rules that have been copied,
 // and their statuses.
 func (m *move) stopped(ctx context.Context) error {
-	if err := m.c.List(ctx, &coordinationv1.LeaseList{}, client.Limit(1)); err != nil { // else none seems to run
+	leader, err := m.c.Leader(ctx)
+	switch {
+	case err != nil:
 		return failure(err, "listing leases")
-	}
-	if operator := m.c.Operator(ctx); operator != nil && operator.Leads {
+	case leader != "":
 		return fmt.Errorf("operator %s is running, according to its lease: scale its Deployment to 0, and retry in a minute",
-			operator.Leader)
+			leader)
 	}
 	deployments, err := input.List[*appsv1.Deployment](ctx, m.c, "the operator's Deployment", &appsv1.DeploymentList{},
 		input.OperatorLabels)

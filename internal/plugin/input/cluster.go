@@ -172,6 +172,18 @@ func (c *Cluster) Operator(ctx context.Context) *report.Operator {
 		RenewedAt: metav1.NewTime(l.Spec.RenewTime.Time)}
 }
 
+// Leader returns which replica of the operator leads, by the leases of all namespaces; empty if none does.
+func (c *Cluster) Leader(ctx context.Context) (string, error) {
+	leases := &coordinationv1.LeaseList{}
+	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": leaseName}); err != nil {
+		return "", err
+	}
+	if l, leads := apigroup.Renewed(leases.Items, c.Now()); leads {
+		return *l.Spec.HolderIdentity, nil
+	}
+	return "", nil
+}
+
 // Read reads the evidence for the rules of a set on the named nodes, or on all, and the operator's settings for it. If
 // the user may not read the operator's deployment, the defaults count.
 func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *sources.Snapshot {

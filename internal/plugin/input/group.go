@@ -124,8 +124,13 @@ func (c *Cluster) OtherRules(ctx context.Context) ([]*unstructured.Unstructured,
 // nodes are all nodes: a record on them, and the finalizer of Nodegate's own group, tell of rules of the other group.
 func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node) error {
 	group, other := v1alpha1.Served().Name, v1alpha1.OtherGroup()
-	if problem := c.OtherController(ctx); problem != nil {
-		return errors.New(problem.Message)
+	if !v1alpha1.Served().Own() {
+		switch problem, err := apigroup.Incumbent(ctx, c, c.Now); {
+		case err != nil:
+			return Explain(err, "checking the API group")
+		case problem != nil:
+			return errors.New(problem.Message)
+		}
 	}
 	if err := apigroup.CheckRules(ctx, c, c.GroupGiven, c.Now); err != nil {
 		return Explain(err, "checking the API group")
