@@ -70,13 +70,29 @@ func (r *retries) failed(node string, failed *retry, now time.Time) {
 	r.drop(node, now)
 	failed.refused = failed.failure.rejected && !apierrors.IsTooManyRequests(failed.err) &&
 		!apierrors.IsUnauthorized(failed.err)
-	last := lastRetry
-	if failed.refused {
-		last = refusedRetry
-	}
-	failed.delay = min(failed.delay, last)
+	failed.delay = min(failed.delay, failed.longest())
 	failed.at, failed.placement = now.Add(failed.delay), r.line.PushBack(node)
 	r.nodes[node] = failed
+}
+
+// longest is the longest delay after such a failure.
+func (e *retry) longest() time.Duration {
+	if e.refused {
+		return refusedRetry
+	}
+	return lastRetry
+}
+
+// bound makes a retry and the next turn due if they are further ahead than any delay, with the turns of all nodes: the
+// clock has been set back. Otherwise they would wait until it shows the former time again.
+func (r *retries) bound(e *retry, now time.Time) {
+	latest := now.Add(e.longest() + time.Duration(r.line.Len())*retryInterval)
+	if turn := r.turn(e); turn.After(latest) {
+		*turn = now
+	}
+	if e.at.After(latest) {
+		e.at, e.hasTurn = now, false
+	}
 }
 
 // wait returns the last failure of the same write of a node if it is too early for another try, and otherwise nil. A
@@ -89,6 +105,7 @@ func (r *retries) wait(node, write string, recheck, now time.Time) *retry {
 		return nil
 	}
 	e.recheck = recheck
+	r.bound(e, now)
 	if !e.at.After(now) && !e.hasTurn {
 		e.hasTurn = true
 		turn := r.turn(e)
@@ -177,6 +194,9 @@ func (l *limiter) When(req reconcile.Request) time.Duration {
 	l.retries.mu.Lock()
 	defer l.retries.mu.Unlock()
 	e := l.retries.nodes[req.Name]
+	if e != nil {
+		l.retries.bound(e, now)
+	}
 	if e == nil || !e.at.After(now) {
 		return l.TypedRateLimiter.When(req)
 	}

@@ -169,6 +169,42 @@ func TestRetryComesWithTheNextDeadline(t *testing.T) {
 	}
 }
 
+// TestNodesAreRetriedAfterTheClockIsSetBack, also those that fail only then.
+func TestNodesAreRetriedAfterTheClockIsSetBack(t *testing.T) {
+	for name, with := range map[string]error{
+		"refused":   apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("a policy")),
+		"no answer": errors.New("connection refused"),
+	} {
+		now := time.Unix(10000, 0)
+		clock := testclock.NewFakePassiveClock(now)
+		r := &Reconciler{Clock: clock}
+		failed := func(node string) {
+			r.retries.failed(node, &retry{write: "w", failure: failure{rejected: rejected(with)}, err: with}, now)
+		}
+		failed("waits")
+		failed("has a turn")
+		r.retries.wait("waits", "w", time.Time{}, now.Add(firstRetry)) // it takes the first turn
+		r.retries.wait("has a turn", "w", time.Time{}, now.Add(firstRetry))
+		failed("waits")
+
+		back := now.Add(-time.Hour)
+		now = back
+		failed("fails now")
+		for _, node := range []string{"fails now", "has a turn", "waits"} {
+			now = back
+			clock.SetTime(now)
+			for try := 0; try == 0 || r.retries.wait(node, "w", time.Time{}, now) != nil; try++ {
+				now = now.Add(r.RateLimiter().When(request(node)))
+				clock.SetTime(now)
+				if after := now.Sub(back); after > lastRetry {
+					t.Errorf("%s: the node that %s is retried after %s", name, node, after)
+					break
+				}
+			}
+		}
+	}
+}
+
 // TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce: only the records of rules without a taint change.
 func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
 	now := time.Unix(1, 0)

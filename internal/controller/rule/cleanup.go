@@ -127,7 +127,7 @@ func (r *Reconciler) waitFor(n int, rule *v1alpha1.NodeReadinessRule, which func
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := which(r.progress(rule))
-	if p.since.IsZero() || n < p.least {
+	if p.since.IsZero() || p.since.After(now) || n < p.least {
 		p.least, p.since = n, now
 	}
 	return p.since.Add(nodesPatience).Sub(now)

@@ -47,7 +47,7 @@ func (o massFailures) observe(causes []fleet.Cause, now time.Time) (news []fleet
 		if b.nodes-b.reported < manyNodes {
 			b.began = now
 		}
-		if c.Count > b.nodes {
+		if c.Count > b.nodes || b.grew.After(now) { // or the clock has been set back
 			b.grew = now
 		}
 		b.nodes = c.Count

@@ -47,6 +47,9 @@ func TestMassFailures(t *testing.T) {
 		"it is news again after most were ready": {
 			{0, 10, 0, 2 * time.Second}, {2, 10, 10, 0}, {60, 2, 0, 0}, {120, 10, 0, 2 * time.Second}, {122, 10, 10, 0},
 		},
+		"it is reported although the clock is set back": {
+			{3600, 10, 0, 2 * time.Second}, {0, 10, 0, 2 * time.Second}, {2, 10, 10, 0},
+		},
 		"it passes before it is reported": {
 			{0, 10, 0, 2 * time.Second}, {1, 0, 0, 0}, {10, 0, 0, 0},
 		},

@@ -256,7 +256,7 @@ func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled 
 	case !compiled.Pending():
 		p.pendingSince = time.Time{}
 		return 0
-	case p.pendingSince.IsZero():
+	case p.pendingSince.IsZero() || p.pendingSince.After(now):
 		p.pendingSince = now
 	}
 	return p.pendingSince.Add(pendingPatience).Sub(now)

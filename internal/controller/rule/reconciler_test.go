@@ -116,6 +116,31 @@ func TestRulesShareALook(t *testing.T) {
 	look(3, time.Minute, "a minute later")
 	now, failure = now.Add(time.Minute), nil
 	look(4, time.Minute, "a minute after a failure")
+	now = now.Add(-time.Hour)
+	look(5, time.Minute, "after the clock is set back")
+}
+
+// TestARuleWaitsNoLongerAfterTheClockIsSetBack: not until the clock shows the former time again.
+func TestARuleWaitsNoLongerAfterTheClockIsSetBack(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	r := &Reconciler{Clock: clock}
+	rule := network().UID("u").Obj()
+	frozen := ruleset.Compile(rule, nil, clock.Now()).Freeze(ruleset.Problem{Reason: ruleset.ReasonPending})
+	for _, step := range []struct {
+		passed, nodes, evidence time.Duration
+	}{
+		{0, nodesPatience, pendingPatience},
+		{-time.Hour, nodesPatience, pendingPatience},
+		{10 * time.Second, nodesPatience - 10*time.Second, pendingPatience - 10*time.Second},
+	} {
+		clock.SetTime(clock.Now().Add(step.passed))
+		if got := r.waitFor(1, rule, func(p *progress) *waited { return &p.cleanup }); got != step.nodes {
+			t.Errorf("after %s, the rule waits %s for its nodes, want %s", step.passed, got, step.nodes)
+		}
+		if got := r.evidencePending(rule, frozen, clock.Now()); got != step.evidence {
+			t.Errorf("after %s, the rule waits %s for its evidence, want %s", step.passed, got, step.evidence)
+		}
+	}
 }
 
 var _ = BeforeSuite(func() { server = suite.Server() })

@@ -86,8 +86,9 @@ func (r *Reconciler) served(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	time.Duration, error) {
 	r.looking.Lock() // over the requests: they serve the other rules, too
 	defer r.looking.Unlock()
-	if next := r.looked.at.Add(servedEvery).Sub(now); next > 0 && r.looked.rules[rule.UID] == rule.Generation {
-		return r.looked.found, next, r.looked.err
+	since := now.Sub(r.looked.at)
+	if since >= 0 && since < servedEvery && r.looked.rules[rule.UID] == rule.Generation {
+		return r.looked.found, servedEvery - since, r.looked.err
 	}
 	all := r.Fleet.Rules().All()
 	found, err := r.Served(ctx, all...)
