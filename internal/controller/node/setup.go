@@ -103,6 +103,7 @@ func inspectedChanged(before, after *corev1.Node) bool {
 		!maps.Equal(before.Annotations, after.Annotations) ||
 		!slices.Equal(before.Spec.PodCIDRs, after.Spec.PodCIDRs) ||
 		!slices.Equal(b.Addresses, a.Addresses) ||
+		!slices.Equal(b.DeclaredFeatures, a.DeclaredFeatures) ||
 		!equality.Semantic.DeepEqual(b.Allocatable, a.Allocatable) ||
 		!equality.Semantic.DeepEqual(b.Capacity, a.Capacity) ||
 		!slices.EqualFunc(b.Conditions, a.Conditions, func(x, y corev1.NodeCondition) bool {
