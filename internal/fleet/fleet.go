@@ -26,7 +26,7 @@ type Entry struct {
 	Current *nodeview.State
 	Outcome
 	Missing
-	// Observed and HeartbeatCounts are from the last verdict.
+	// Observed is from the last verdict, and so is HeartbeatCounts. It is also set while the annotations are full.
 	Observed        readiness.Observed
 	HeartbeatCounts bool
 	// Expired is whether the node waits for its replacement.
@@ -54,7 +54,8 @@ type Fleet struct {
 	listener Listener
 	now      func() time.Time
 	snapshot atomic.Pointer[snapshot]
-	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict.
+	// awaiting holds the names of the nodes on which a heartbeat alone may change a verdict, or an annotation of any
+	// client a decision.
 	awaiting sync.Map
 
 	mu    sync.Mutex
@@ -260,7 +261,8 @@ func (l *Look) Observed(rule types.UID) readiness.Observed {
 	return readiness.Observed{}
 }
 
-// HeartbeatCounts reports whether a heartbeat alone may change a verdict on a node.
+// HeartbeatCounts reports whether a heartbeat alone may change a verdict on a node, or an annotation of any client a
+// decision.
 func (f *Fleet) HeartbeatCounts(node string) bool {
 	_, ok := f.awaiting.Load(node)
 	return ok

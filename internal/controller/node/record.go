@@ -55,8 +55,8 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 		if d.State != "" {
 			e.Warning = v.Warning()
 		}
-		if outcome.Full[d.Rule.UID] {
-			e.Warning = fleet.AnnotationsFull
+		if outcome.Full[d.Rule.UID] { // when another client removes annotations, the node has room
+			e.Warning, e.HeartbeatCounts = fleet.AnnotationsFull, true
 		}
 		if d.State != "" && d.State != v1alpha1.NodeStateReady {
 			e.Results, e.Requirements = results(v.Results)

@@ -5,6 +5,7 @@ package node
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence/expression"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -27,8 +29,8 @@ const whole = `{
 		"conditions": [{"type": "t", "status": "True", "reason": "r", "message": "m"}],
 		"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "nodeInfo": {}}}`
 
-// alter calls a function for each field of a value while the same field of an object has another value. Of an empty list
-// it cannot change anything, which fails the test.
+// alter calls a function for each field of a value while the same field of an object has another value. It calls it for
+// an empty list, too, of which it cannot change anything.
 func alter(value, object any, path string, changed func(path string)) {
 	field := func(value, object any, name string, set func(any)) {
 		switch value.(type) {
@@ -103,4 +105,22 @@ func TestEachFieldThatAnExpressionReadsIsRelevant(t *testing.T) {
 			t.Errorf("a change of %s is not relevant", path)
 		}
 	})
+}
+
+// TestRoomForARecordIsUsedAtOnce: the event AnnotationsFull asks a user to remove other annotations.
+func TestRoomForARecordIsUsedAtOnce(t *testing.T) {
+	r, node := settled(1, 0)
+	for key := range node.Annotations {
+		delete(node.Annotations, key)
+	}
+	const filler = "example.com/filler"
+	node.Annotations[filler] = strings.Repeat("x", taints.MaxAnnotations-len(filler))
+	if _, err := r.Reconcile(t.Context(), request(node.Name)); err != nil {
+		t.Fatal(err)
+	}
+	update := event.TypedUpdateEvent[*corev1.Node]{ObjectOld: node,
+		ObjectNew: build.WrapNode(node).Annotation(filler, "").Obj()}
+	if !r.Relevant().Update(update) {
+		t.Error("the operator does not look at a node that has room now")
+	}
 }

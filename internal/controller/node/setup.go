@@ -65,7 +65,7 @@ func (r *Reconciler) resolve(set *ruleset.Set) *ruleset.Set {
 
 // Relevant passes changes that a verdict may depend on, except the event of this controller's own write. It passes a
 // heartbeat only if the heartbeat alone may change a verdict: if evidence is stale, older than the node's last boot, or
-// from the future.
+// from the future. While the annotations are full, it passes every change: each may make room for a record.
 func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
