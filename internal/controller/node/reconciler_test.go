@@ -395,6 +395,8 @@ var _ = Describe("The heartbeat filter", func() {
 			"a status":            {build.WrapNode(base.Obj()).Condition(cni, corev1.ConditionFalse, now), true},
 			"a transition":        {build.WrapNode(base.Obj()).Condition(cni, corev1.ConditionTrue, now.Add(time.Second)), true},
 			"another condition":   {build.WrapNode(base.Obj()).Condition("other", corev1.ConditionTrue, now), true},
+			"another reason":      {build.WrapNode(base.Obj()).Reason(cni, "Fine", ""), false},
+			"a reason of ours":    {build.WrapNode(base.Obj()).Reason(cni, "NodegateRuleReady", ""), true},
 			"a lost condition":    {build.WrapNode(base.Obj()).Without(cni), true},
 			"a reboot":            {build.WrapNode(base.Obj()).BootID("c"), true},
 			"a cordon":            {build.WrapNode(base.Obj()).Cordoned(), true},

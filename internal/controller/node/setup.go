@@ -133,9 +133,11 @@ func conditionsChanged(before, after []corev1.NodeCondition) bool {
 	if len(before) != len(after) {
 		return true
 	}
+	ours := func(c *corev1.NodeCondition) bool { return strings.HasPrefix(c.Reason, v1alpha1.PublishedReasonPrefix) }
 	for i := range before {
 		b, a := &before[i], &after[i]
 		if b.Type != a.Type || b.Status != a.Status || !b.LastTransitionTime.Equal(&a.LastTransitionTime) ||
+			ours(b) != ours(a) || // another controller publishes it now
 			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) { // it is stale earlier than the last verdict said
 			return true
 		}
