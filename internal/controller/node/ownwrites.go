@@ -69,12 +69,12 @@ func (o *ownWrites) forget(node string) {
 	delete(o.nodes, node)
 }
 
-// movedTaints says which taints a patch adds and removes.
-func movedTaints(changes []taints.Change) string {
+// movedTaints says which taints a patch adds and removes, and on which node: another node may get its name.
+func movedTaints(node *corev1.Node, changes []taints.Change) string {
 	var b strings.Builder
 	for i := range changes {
 		if c := &changes[i]; c.Operation == taints.Added || c.Operation == taints.Removed {
-			fmt.Fprintf(&b, "%s %s\n", c.Operation, c.Taint.ToString())
+			fmt.Fprintf(&b, "%s %s %s\n", node.UID, c.Operation, c.Taint.ToString())
 		}
 	}
 	return b.String()

@@ -44,7 +44,7 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 		}
 		return r.again(p), nil
 	}
-	content := unpublished(p.changes)
+	content := unpublished(p.node, p.changes)
 	if last := r.retries.wait(p.node.Name, content, p.recheck, p.now); last != nil {
 		r.record(p, node, outcome, &last.failure)
 		return reconcile.Result{}, tooEarly(last)
@@ -129,10 +129,10 @@ func (p *pass) publishes(rule *ruleset.Rule) bool {
 	return slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool { return c.Rule == rule })
 }
 
-// unpublished says which conditions were to be written.
-func unpublished(changes []publish.ConditionChange) string {
+// unpublished says which conditions were to be written, and on which node.
+func unpublished(node *corev1.Node, changes []publish.ConditionChange) string {
 	var b strings.Builder
-	b.WriteString("conditions\n")
+	fmt.Fprintf(&b, "conditions of %s\n", node.UID)
 	for i := range changes {
 		fmt.Fprintf(&b, "%s %s %t\n", changes[i].Type, changes[i].Status, changes[i].Remove)
 	}

@@ -225,10 +225,11 @@ func (r *Reconciler) measured(rule *ruleset.Rule, facts *evidence.Facts, before 
 
 // write sends the patch. Logs, metrics and events of its changes follow after the API server has accepted it.
 func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome) (reconcile.Result, error) {
-	if last := r.retries.wait(p.node.Name, unwritten(p.decisions, outcome.Changes), p.recheck, p.now); last != nil {
+	content := unwritten(p.node, p.decisions, outcome.Changes)
+	if last := r.retries.wait(p.node.Name, content, p.recheck, p.now); last != nil {
 		return r.postpone(p, outcome, last)
 	}
-	moved := movedTaints(outcome.Changes)
+	moved := movedTaints(p.node, outcome.Changes)
 	if wait := r.ownWrites.wait(p.node.Name, moved, p.now); wait > 0 {
 		r.record(p, p.node, outcome, undone(p.node.Name))
 		p.again(p.now.Add(wait))
@@ -307,8 +308,8 @@ func (r *Reconciler) fail(p *pass, outcome taints.Outcome, reason string, err er
 	}
 	failed := failure{reason: reason, message: err.Error(), rejected: rejected(err)}
 	r.record(p, p.node, outcome, &failed)
-	r.retries.failed(p.node.Name, &retry{write: unwritten(p.decisions, outcome.Changes), recheck: p.recheck,
-		failure: failed, err: err}, r.Clock.Now())
+	r.retries.failed(p.node.Name, &retry{write: unwritten(p.node, p.decisions, outcome.Changes),
+		recheck: p.recheck, failure: failed, err: err}, r.Clock.Now())
 	return reconcile.Result{}, err
 }
 

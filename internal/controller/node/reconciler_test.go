@@ -340,6 +340,31 @@ var _ = Describe("A write that meets another", func() {
 		Expect(w.held("a")).To(BeTrue(), "at once, since the last write has lasted")
 	})
 
+	It("is not delayed by the writes of a deleted node with the same name", func() {
+		w.createRule(network())
+		node := w.createNode(build.MakeNode("a"))
+		replaced := func() {
+			Expect(server.Client.Delete(w.ctx, node)).To(Succeed())
+			node = w.createNode(build.MakeNode("a"))
+			w.reconcile("a")
+			Expect(w.held("a")).To(BeTrue())
+		}
+		w.failing = apierrors.NewForbidden(corev1.Resource("nodes"), "a", errors.New("a policy"))
+		for range 100 {
+			_, err := w.try("a")
+			Expect(err).To(HaveOccurred())
+			w.step(time.Second)
+		}
+		w.failing = nil
+		replaced()
+		for range 2 { // another client undoes the writes
+			w.update("a", func(n *corev1.Node) { n.Spec.Taints = nil })
+			w.reconcile("a")
+		}
+		Expect(w.held("a")).To(BeFalse())
+		replaced()
+	})
+
 	It("finds out later that a patch was carried out whose answer was lost", func() {
 		rule := w.createRule(network().MaxUnavailable("1"))
 		w.createNode(build.MakeNode("a"))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -215,10 +216,12 @@ func (r *Reconciler) postpone(p *pass, outcome taints.Outcome, last *retry) (rec
 
 func tooEarly(last *retry) error { return fmt.Errorf("too early for a retry after: %w", last.err) }
 
-// unwritten says of a patch what it was to change. The times in records are different at each try. The states of the
-// node are part of it, because a rule without a taint changes only its record.
-func unwritten(decisions []state.Decision, changes []taints.Change) string {
+// unwritten says of a patch what it was to change, and on which node: another node may get its name. The times in
+// records are different at each try. The states of the node are part of it, because a rule without a taint changes only
+// its record.
+func unwritten(node *corev1.Node, decisions []state.Decision, changes []taints.Change) string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "node %s\n", node.UID)
 	for i := range changes {
 		c := &changes[i]
 		fmt.Fprintf(&b, "%s %s", c.Operation, c.Taint.ToString())

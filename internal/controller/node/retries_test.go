@@ -219,7 +219,7 @@ func TestANodeThatBecomesReadyWithoutATaintIsWrittenAtOnce(t *testing.T) {
 		if outcome.Patch == nil {
 			t.Fatal("nothing to write")
 		}
-		return unwritten(decisions, outcome.Changes)
+		return unwritten(n, decisions, outcome.Changes)
 	}
 	r := &retries{}
 	r.failed("n", &retry{write: planned("False", now), failure: failure{rejected: true}, err: errors.New("refused")}, now)
