@@ -188,13 +188,12 @@ func TestGathersDaemonSetsAndTheirPods(t *testing.T) {
 }
 
 func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
-	s, set := New(nil, &heard{}), ruleset.NewSet(compiled(daemonSetsOf("kube-system")))
+	s := New(nil, &heard{})
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	pass := func(at time.Time, asks ...types.UID) (since []time.Time) {
-		e := &evidence.Gathered{}
-		s.Gather(set, "n", e)
+		absent := s.AbsentSince("n")
 		for _, uid := range asks {
-			since = append(since, e.Absent(uid, at))
+			since = append(since, absent(uid, at))
 		}
 		return since
 	}

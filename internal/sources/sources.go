@@ -182,20 +182,12 @@ func (s *Sources) Unread(r *evidence.Requirement) string {
 	return cmp.Or(failure, "it has not been read yet")
 }
 
-// Gather fills in the evidence on a node for all rules of a set, with since when the node has had no pod of a
-// DaemonSet. It is called by one goroutine at a time for each node.
+// Gather fills in the evidence on a node for all rules of a set as it is now. A watch that was stopped looks as if it
+// had found nothing: the evidence counts only if the set is in force after Gather.
 func (s *Sources) Gather(set *ruleset.Set, node string, e *evidence.Gathered) {
 	if !set.Gathers() {
 		return
 	}
-	s.Peek(set, node, e)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e.Absent = s.absentSince(node)
-}
-
-// Peek fills in the evidence on a node for all rules of a set as it is now.
-func (s *Sources) Peek(set *ruleset.Set, node string, e *evidence.Gathered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.devices[node] == nil {
@@ -215,8 +207,11 @@ func (s *Sources) Peek(set *ruleset.Set, node string, e *evidence.Gathered) {
 	})
 }
 
-// absentSince returns evidence.Gathered.Absent for a node. It forgets DaemonSets that it is not asked about.
-func (s *Sources) absentSince(node string) func(types.UID, time.Time) time.Time {
+// AbsentSince returns evidence.Gathered.Absent for a node, for one decision. It forgets DaemonSets that it is not asked
+// about. It is called by one goroutine at a time for each node.
+func (s *Sources) AbsentSince(node string) func(types.UID, time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before, now := s.absent[node], absences{}
 	delete(s.absent, node)
 	return func(ds types.UID, at time.Time) time.Time {

@@ -34,8 +34,8 @@ import (
 )
 
 const (
-	// conflictDelay is the delay before a node is reconciled again that another client has written. Usually the watch
-	// event comes first.
+	// conflictDelay is the delay before a node is reconciled again that another client has written, or of which the
+	// evidence was read for former rules. Usually an event comes first.
 	conflictDelay = 100 * time.Millisecond
 	// rulesDelay is the delay before a node is reconciled again if rules changed while it was. When many rules change,
 	// these come within two seconds, and concern the node, too: at once, each of them would cost the node a patch.
@@ -141,6 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if r.UnprotectedRecords {
 		p.swept.Doubtful, p.swept.Claims = append(p.swept.Doubtful, p.swept.Claims...), nil
 	}
+	if !r.gather(p) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
 	r.decide(ctx, p)
 	r.countPolicyClaims(p)
 	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
@@ -157,6 +160,15 @@ func (r *Reconciler) known(node *corev1.Node, uid string, taint *corev1.Taint) b
 	return ruleset.KeyAllowed(r.KeyPrefixes, taint.Key) && r.deleted.known(node, uid, taint)
 }
 
+// gather reads the evidence on the node. It reports false if other rules have come into force meanwhile: then the
+// watches of the former rules may have stopped, and their evidence would look as if it were missing. Watches stop only
+// after the rules that need them are no longer in force, and a set of rules that needs watches is put in force once.
+func (r *Reconciler) gather(p *pass) bool {
+	p.evidence = &evidence.Gathered{}
+	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
+	return r.Fleet.Rules() == p.set
+}
+
 // decide makes the decisions of all rules that concern the node, with one time for all.
 func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	override, err := nodeview.OverrideOf(p.node, p.now)
@@ -164,8 +176,9 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: the override is "+
 			"ignored", err)
 	}
-	p.evidence = &evidence.Gathered{}
-	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
+	if p.set.Gathers() {
+		p.evidence.Absent = r.Evidence.AbsentSince(p.node.Name)
+	}
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
 	in.Reserve = func(rule *ruleset.Rule, ask limit.Request) string {

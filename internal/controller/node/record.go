@@ -68,11 +68,14 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 }
 
 // Expired reports whether a node waits for its replacement under a rule by the evidence that there is now. The fleet
-// knows what there was when the node was last reconciled. A node whose pods cannot be listed does not.
+// knows what there was when the node was last reconciled. A node whose pods cannot be listed does not, nor does one of
+// which the rules change meanwhile.
 func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *ruleset.Rule) bool {
 	look := r.Fleet.Look(node)
-	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now(), evidence: &evidence.Gathered{}}
-	r.Evidence.Peek(p.set, node.Name, p.evidence)
+	p := &pass{node: node, set: look.Rules, look: look, now: r.Clock.Now()}
+	if !r.gather(p) {
+		return false
+	}
 	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
 	i := slices.IndexFunc(decisions, func(d state.Decision) bool { return d.Rule == rule })
 	return i >= 0 && decisions[i].Expired && p.errLive == nil

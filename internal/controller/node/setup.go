@@ -37,7 +37,6 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 	r.Evidence.SetRules(ctx, set)
 	wanted := set
 	set = r.resolve(wanted)
-	r.Evidence.StopUnused(wanted, set)
 	if r.Propose != nil {
 		r.Propose(set)
 	}
@@ -51,6 +50,7 @@ func (r *Reconciler) SetRules(ctx context.Context, set *ruleset.Set) ([]string, 
 		r.Fleet.Restore(rules.Items)
 	}
 	names := r.Fleet.SetRules(set, nodes, r.Clock.Now())
+	r.Evidence.StopUnused(wanted, set) // not earlier: see gather
 	return append(names, r.Fleet.RecordedSince(before)...), nil
 }
 

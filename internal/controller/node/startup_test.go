@@ -37,7 +37,7 @@ type starting struct {
 	obj   *build.RuleWrapper
 	rule  *ruleset.Rule
 	r     *Reconciler
-	// lost: the answer to the next patch is lost. unlisted: pods cannot be listed.
+	// lost: the answer to the next patch is lost. unlisted: pods and rules cannot be listed.
 	lost, unlisted bool
 	// listed is called after the next list.
 	listed func()
@@ -54,10 +54,11 @@ func (s *starting) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 }
 
 func (s *starting) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if _, pods := list.(*corev1.PodList); pods && s.unlisted {
+	out, ok := list.(*corev1.NodeList)
+	if !ok && s.unlisted {
 		return apierrors.NewTooManyRequests("busy", 1)
 	}
-	if out, ok := list.(*corev1.NodeList); ok && s.node != nil {
+	if ok && s.node != nil {
 		out.Items = []corev1.Node{*s.node}
 	}
 	if f := s.listed; f != nil {

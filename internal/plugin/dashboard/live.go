@@ -354,7 +354,7 @@ func (l *Live) decide(name string, failed map[string]string, now time.Time) {
 		}
 		return
 	}
-	known := peeked{l.evidence}
+	known := l.evidence
 	d := explain.Decide(node, l.set, known, now, func(rule *ruleset.Rule, ask limit.Request) string {
 		return l.reserve(rule, ask, now)
 	}, nil)
@@ -382,9 +382,3 @@ func (l *Live) reserve(rule *ruleset.Rule, ask limit.Request, now time.Time) (wh
 	}
 	return ""
 }
-
-// peeked is evidence that is watched.
-type peeked struct{ *sources.Sources }
-
-// Gather implements explain.Evidence.
-func (p peeked) Gather(set *ruleset.Set, node string, e *evidence.Gathered) { p.Peek(set, node, e) }

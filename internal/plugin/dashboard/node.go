@@ -70,7 +70,7 @@ func (l *Live) Node(ctx context.Context, name string) (*View, error) {
 	if node == nil {
 		return nil, fmt.Errorf("there is no node %q", name)
 	}
-	known := peeked{l.evidence}
+	known := l.evidence
 	moment := &explain.Moment{Rules: set, Stored: stored, Evidence: known, Operator: operator, Now: l.Now(),
 		Frozen: frozen,
 		All:    func() explain.Evidence { return known },
