@@ -4,6 +4,7 @@
 package evidence
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,12 +115,26 @@ func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) 
 	return j
 }
 
-// podsSince returns the pods of a requirement.
-func (f *Facts) podsSince(boot bootState, p *Pods) []*corev1.Pod {
+// podsSince returns the pods of a requirement, if they are known.
+func (f *Facts) podsSince(boot bootState, p *Pods) (pods []*corev1.Pod, known bool) {
 	if boot >= confirmed && f.Live != nil {
 		return f.Live(p.Namespace, p.Labels)
 	}
-	return f.Gathered.Pods[p]
+	return f.Gathered.Pods[p], true
+}
+
+// unlisted is the namespace of pods that could not be listed.
+type unlisted string
+
+// judge returns the judgement of a requirement of these pods.
+func (u unlisted) judge(f *Facts, boot bootState, now time.Time) (condition.Judgement, finding) {
+	j := unread()
+	f.Boot.await(boot, &j, now)
+	return j, u
+}
+
+func (u unlisted) message(*Result) string {
+	return fmt.Sprintf("the node has rebooted, and its pods in namespace %s cannot be listed", string(u))
 }
 
 // starts are the starts of the first and the last of a pod's containers, or zero if not all of them run.

@@ -105,7 +105,10 @@ func (q *DaemonSets) judge(facts *Facts, now time.Time) (condition.Judgement, fi
 	placed := q.On(facts.Node, facts.Own, facts.Manager)
 	out := &daemonSetsFound{DaemonSets: q, belong: len(placed.Belong), ignored: placed.Ignored, own: facts.Own}
 	boot := facts.bootState(now)
-	pods := facts.daemonPods(boot, q)
+	pods, missing := facts.daemonPods(boot, q)
+	if missing != "" {
+		return missing.judge(facts, boot, now)
+	}
 	since, changes, seen := time.Time{}, time.Time{}, false
 	for _, d := range placed.Belong {
 		if released := facts.Service.Released; !released.IsZero() && d.CreationTimestamp.After(released) {
@@ -244,20 +247,24 @@ func (p *DaemonPod) minReady(q *DaemonSets, d *DaemonSet) time.Duration {
 	return 0
 }
 
-// daemonPods returns the pods of DaemonSets on the node, by namespace.
-func (f *Facts) daemonPods(boot bootState, q *DaemonSets) map[string][]DaemonPod {
-	if boot >= confirmed && f.Live != nil {
-		out := map[string][]DaemonPod{}
-		for _, namespace := range q.Namespaces {
-			for _, pod := range f.Live(string(namespace), labels.Everything()) {
-				if p, ok := DaemonPodOf(pod); ok {
-					out[pod.Namespace] = append(out[pod.Namespace], p)
-				}
+// daemonPods returns the pods of DaemonSets on the node, by namespace, or a namespace whose pods cannot be listed.
+func (f *Facts) daemonPods(boot bootState, q *DaemonSets) (map[string][]DaemonPod, unlisted) {
+	if boot < confirmed || f.Live == nil {
+		return f.Gathered.DaemonPods, ""
+	}
+	out := map[string][]DaemonPod{}
+	for _, namespace := range q.Namespaces {
+		pods, known := f.Live(string(namespace), labels.Everything())
+		if !known {
+			return nil, unlisted(namespace)
+		}
+		for _, pod := range pods {
+			if p, ok := DaemonPodOf(pod); ok {
+				out[pod.Namespace] = append(out[pod.Namespace], p)
 			}
 		}
-		return out
 	}
-	return f.Gathered.DaemonPods
+	return out, ""
 }
 
 func (f *daemonSetsFound) message(*Result) string {

@@ -138,6 +138,11 @@ func requirement(satisfied, missing bool) condition.Judgement {
 	return j
 }
 
+// unread returns the judgement of a requirement whose evidence could not be read.
+func unread() condition.Judgement {
+	return condition.Judgement{Status: v1alpha1.ConditionUnknown, Cause: condition.CauseUnread}
+}
+
 // undated is requirement for evidence that may be from before the node booted, since nothing tells its time.
 func (f *Facts) undated(satisfied, missing bool, now time.Time) condition.Judgement {
 	boot := f.bootState(now)

@@ -31,8 +31,9 @@ type Facts struct {
 	// Service tells since when the node is in service under the rule.
 	Service Service
 	// Live lists the pods of a namespace on the node from the API server. It is called after the boot of a rebooted node
-	// is confirmed, because a cache may still have the state from before. If it is nil, the gathered pods are used.
-	Live func(namespace string, selector labels.Selector) []*corev1.Pod
+	// is confirmed, because a cache may still have the state from before. known is false if the pods cannot be listed. If
+	// Live is nil, the gathered pods are used.
+	Live func(namespace string, selector labels.Selector) (pods []*corev1.Pod, known bool)
 	// Results is a buffer for the results, so that evaluating conditions allocates nothing.
 	Results []Result
 }

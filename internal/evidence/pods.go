@@ -132,7 +132,11 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	var counted, coming []time.Time
 	seen := false
 	boot := facts.bootState(now)
-	for _, pod := range facts.podsSince(boot, p) {
+	pods, known := facts.podsSince(boot, p)
+	if !known {
+		return unlisted(p.Namespace).judge(facts, boot, now)
+	}
+	for _, pod := range pods {
 		why, since := facts.judgePod(p, pod, now)
 		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
 			why = podBeforeBoot

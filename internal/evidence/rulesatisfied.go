@@ -36,10 +36,15 @@ type Satisfaction struct {
 	// Refuted reports whether reported evidence shows that the rule is not satisfied. It is set only if a rule publishes a
 	// condition.
 	Refuted bool
+	// Unknown says that evidence of the rule could not be read, so that nothing follows from Satisfied.
+	Unknown bool
 }
 
 func (q *ruleSatisfied) judge(f *Facts, _ time.Time) (condition.Judgement, finding) {
 	other, known := f.Gathered.Rules[q.Name]
+	if other.Unknown {
+		return unread(), &ruleFound{q.Name, other, known}
+	}
 	return requirement(other.Satisfied, !other.Matches), &ruleFound{q.Name, other, known}
 }
 
@@ -58,6 +63,8 @@ func (f *ruleFound) message(r *Result) string {
 		return fmt.Sprintf("rule %s does not exist", f.name)
 	case !f.other.Matches:
 		return fmt.Sprintf("rule %s does not select this node", f.name)
+	case f.other.Unknown:
+		return fmt.Sprintf("evidence of rule %s cannot be read", f.name)
 	case !r.Satisfied:
 		return fmt.Sprintf("rule %s is not satisfied on this node", f.name)
 	}

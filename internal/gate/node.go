@@ -47,7 +47,7 @@ type NodeInput struct {
 	Evaluate func(*ruleset.Rule, *evidence.Facts, readiness.Observed, time.Time) readiness.Verdict
 	// Live lists the pods of a namespace on the node from the API server, for a node that has rebooted. If it is nil,
 	// the pods of Evidence are used.
-	Live func(namespace string, selector labels.Selector) []*corev1.Pod
+	Live func(namespace string, selector labels.Selector) (pods []*corev1.Pod, known bool)
 	// Evicted reports whether all pods are evicted that were due when a rule's guard ended; see Input.
 	Evicted func(*ruleset.Rule) bool
 	// Objective is the time within which a node should be released for the first time; see Input.
@@ -117,7 +117,7 @@ func DecideNode(in *NodeInput) Outcome {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		choice := state.Decide(one)
-		if rule.Mode == ruleset.Frozen { // a window begins when the evidence can be read again
+		if rule.Mode == ruleset.Frozen || verdict.Unknown { // a window begins when the evidence can be read again
 			verdict.Observed = observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
@@ -136,6 +136,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
+				Unknown:   plain.Reason == state.ReasonUnknown,
 				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {

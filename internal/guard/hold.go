@@ -81,7 +81,7 @@ func (h *Hold) Update(in nodeview.Input, r *nodeview.Record) {
 // HoldOf returns the state of a rule's eviction guard on a node. It depends on the raw verdict, without stabilization.
 // A rule in dry-run is evaluated as if it were enforced.
 func HoldOf(in nodeview.Input) Hold {
-	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended {
+	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended || in.Verdict.Unknown {
 		return recordedHold(in)
 	}
 	if !Guards(in) {
@@ -134,8 +134,8 @@ func ending(in nodeview.Input) Hold {
 	return hold
 }
 
-// recordedHold returns the state by the leader's record, for a replica that cannot evaluate the rule. If the leader
-// does not record the end, the guard ends recordLag later.
+// recordedHold returns the state by the leader's record, if the rule cannot be evaluated. If the leader does not record
+// the end, the guard ends recordLag later.
 func recordedHold(in nodeview.Input) Hold {
 	rec := &in.State.Record
 	switch {

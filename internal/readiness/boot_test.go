@@ -70,11 +70,11 @@ func TestARebootThatTheOperatorDidNotSeeHoldsNoNodeForEver(t *testing.T) {
 			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", status, at(-50)).Heartbeat("Ready",
 				at(c.heartbeat)).Obj()
 			facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)}, Gathered: &evidence.Gathered{},
-				Live: func(string, labels.Selector) []*corev1.Pod {
+				Live: func(string, labels.Selector) ([]*corev1.Pod, bool) {
 					if c.now < 120 {
 						t.Error("asks the API server before the boot is confirmed")
 					}
-					return c.live
+					return c.live, true
 				}}
 			if c.unlisted {
 				facts.Live = nil
@@ -167,11 +167,11 @@ func TestDaemonSetsOfAConfirmedBootAreReadLive(t *testing.T) {
 		facts := &evidence.Facts{Manager: set.ManagerName, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)},
 			Node:     node().Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(c.now)).Obj(),
 			Gathered: &evidence.Gathered{DaemonPods: map[string][]evidence.DaemonPod{"kube-system": {cached}}},
-			Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
+			Live: func(namespace string, selector labels.Selector) ([]*corev1.Pod, bool) {
 				if c.now < 120 || namespace != "kube-system" || !selector.Empty() {
 					t.Errorf("%s: asks for the pods %s of namespace %s", name, selector, namespace)
 				}
-				return c.live
+				return c.live, true
 			}}
 		if c.unlisted {
 			facts.Live = nil

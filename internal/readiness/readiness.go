@@ -44,6 +44,9 @@ type Verdict struct {
 	Remembered bool
 	// RecheckAt is when the verdict may change even if nothing else does. Zero means never.
 	RecheckAt time.Time
+	// Unknown says that the verdict is not ready only because evidence could not be read. Then nothing begins because of
+	// it.
+	Unknown bool
 	// NeverAppeared says that the verdict is not ready, and that a deciding piece of evidence was not reported at all.
 	NeverAppeared bool
 	// HeartbeatCounts says that a heartbeat alone may change the verdict or a result, because evidence is stale, from
@@ -121,6 +124,7 @@ type tally struct {
 	recheck   time.Time
 	missing   bool
 	awaits    bool
+	unread    int
 }
 
 // span describes since when the satisfied, or the unsatisfied, pieces of evidence are as they are.
@@ -161,6 +165,9 @@ func (t *tally) add(j condition.Judgement) {
 		s.revived = j.Revived
 	}
 	t.awaits = t.awaits || j.Awaits
+	if j.Cause == condition.CauseUnread {
+		t.unread++
+	}
 	t.missing = t.missing || !j.Satisfied && j.Cause == condition.CauseMissing
 	if !j.ChangesAt.IsZero() && (t.recheck.IsZero() || j.ChangesAt.Before(t.recheck)) {
 		t.recheck = j.ChangesAt
@@ -180,6 +187,7 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatCounts: t.awaits,
 		Observed: t.observe(ready, decides, before),
 	}
+	v.Unknown = !ready && t.unread > 0 && (anyOf || t.unread == t.bad.n)
 	v.Since = decides.since(anyOf == ready, v.Observed.Since)
 	v.Remembered = decides.undated && v.Since.Equal(v.Observed.Since)
 	if v.Observed.Refreshed.After(v.Since) {

@@ -25,6 +25,7 @@ const (
 	ReasonMinHold         = "MinHold"         // held: ready, but younger than minHoldSeconds
 	ReasonRearmed         = "Rearmed"         // held: rebooted
 	ReasonBooting         = "Booting"         // rebooted while no operator watched; NoExecute waits for the boot
+	ReasonUnknown         = "EvidenceUnknown" // rebooted, and its pods cannot be listed
 	ReasonOverrideHold    = "OverrideHold"
 	ReasonOverrideRelease = "OverrideRelease"
 	ReasonTimedOut        = "TimedOut"

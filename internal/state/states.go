@@ -45,6 +45,7 @@ import (
 // suspended, a node in service stays in service. As after every reboot, only evidence from after the boot counts. So
 // the node moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
 // confirmed. Similarly, a claim from before the rule was last put in force ends if its taint is no longer on the node.
+// While the pods of a rebooted node cannot be listed, the node stays In service or Held.
 //
 // A frozen or suspended rule changes no state and writes nothing. Only the override Release still ends the claim of a
 // suspended rule. If another controller manages the taint of a frozen rule and removes it, the claim ends, too.
@@ -196,10 +197,7 @@ func (n *subject) next() move {
 // leave chooses the transition of a node in service that is not ready, or not for long enough.
 func (n *subject) leave() move {
 	existing := n.State.Existing && n.rec.Released.IsZero() && !n.d.Completed
-	// unreadySeconds do not apply to an existing node that was never ready under the rule: it has not become unready. By a
-	// clock that is behind, the rule may be younger than the verdict that this process saw before.
-	first := existing && !n.rec.Existing && n.rec.NotBefore.IsZero() && !n.Verdict.Observed.Turned &&
-		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
+	first := existing && n.neverReady()
 	due := n.unreadySince().Add(n.Rule.Spec.UnreadyWindow())
 	taken := answer{yes: true}
 	if existing && !n.Verdict.Ready { // to ask whether the node is busy may take a request
@@ -217,6 +215,8 @@ func (n *subject) leave() move {
 		return n.at(ready(ReasonUnreadyWindow), due)
 	case !booted.yes:
 		return n.at(exempt(ReasonBooting), booted.until)
+	case n.Verdict.Unknown:
+		return exempt(ReasonUnknown) // the caller asks again
 	}
 	m := held(ReasonEvidenceMissing)
 	if !n.rec.NotBefore.IsZero() {
@@ -225,6 +225,14 @@ func (n *subject) leave() move {
 	m.timed = true
 	m.limited = Holds(n.Rule) && n.Rule.Limited() && n.State.Counted
 	return m
+}
+
+// neverReady reports whether an existing node was never ready under the rule. It has not become unready, so that
+// unreadySeconds do not apply. By a clock that is behind, the rule may be younger than the verdict that this process
+// saw before.
+func (n *subject) neverReady() bool {
+	return !n.rec.Existing && n.rec.NotBefore.IsZero() && !n.Verdict.Observed.Turned &&
+		n.Rule.InForceSince.Equal(n.Rule.CreatedAt) && !n.Verdict.Since.After(n.Rule.InForceSince)
 }
 
 // unreadySince is when the window of unreadySeconds began: the evidence changed, or the rule was armed again.
@@ -291,6 +299,7 @@ func (n *subject) expire(m move) move {
 	appear := n.Verdict.NeverAppeared && due(n.Rule.Spec.Timeout.AppearAfter())
 	n.d.Overdue = appear || due(n.Rule.Spec.Timeout.After())
 	if !n.d.Overdue {
+		n.d.Overdue = n.Verdict.Unknown && n.rec.Mark != "" // the mark stays
 		return m
 	}
 	if n.rec.TimedOut.Time.Before(deadline) {

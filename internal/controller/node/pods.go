@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,30 +18,40 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/sources"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 )
 
 // podsRetry is the delay before the pods of a rebooted node are listed again after a list has failed.
 const podsRetry = 30 * time.Second
 
-// livePods lists the pods of a namespace on the node of a pass from the API server. A list that fails finds none: the
-// node stays held, and is reconciled again.
-func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, selector labels.Selector) []*corev1.Pod {
+// livePods lists the pods of a namespace on the node of a pass from the API server. While that fails, the node stays as
+// it is, and is reconciled again.
+func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, selector labels.Selector) (
+	pods []*corev1.Pod, known bool) {
 	list := &corev1.PodList{}
 	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": p.node.Name},
 		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted, retrying later", "namespace",
 			namespace)
-		p.errLive = err
-		return nil
+		return nil, false
 	}
-	pods := make([]*corev1.Pod, len(list.Items))
+	pods = make([]*corev1.Pod, len(list.Items))
 	for i := range list.Items {
 		pods[i] = &list.Items[i]
 	}
-	return pods
+	return pods, true
+}
+
+// unread reports whether a rule that is not frozen has evidence on the node that could not be read. The nodes of a
+// frozen rule, which may lack the permission, are reconciled again when it is in force.
+func unread(d state.Decision) bool { //nolint:gocritic // called for each element of a slice
+	return d.Rule.Mode != ruleset.Frozen && slices.ContainsFunc(d.Verdict.Results, func(r evidence.Result) bool {
+		return r.Cause == condition.CauseUnread
+	})
 }
 
 // runs reports whether a pod that counts runs on the node of a pass, if the pods can be listed. It lists them once.

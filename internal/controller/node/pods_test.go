@@ -12,11 +12,16 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -35,9 +40,7 @@ func (w *world) runPod(node string, pod *build.PodWrapper) {
 
 // TestPodsThatCannotBeListed: the node is reconciled again even if nothing else changes, and is not replaced for it.
 func TestPodsThatCannotBeListed(t *testing.T) {
-	rule := build.MakeRule("unlisted").RearmOnReboot().Replace(60, 20, "").
-		Evidence(v1alpha1.Requirement{Name: "pod", Pods: &v1alpha1.PodsRequirement{Namespace: "kube-system",
-			Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"app": "x"}}}})
+	rule := build.MakeRule("unlisted").RearmOnReboot().Replace(60, 20, "").Evidence(podsOf("x"))
 	s := begins(t, rule)
 	boots := func(id string) func(*build.NodeWrapper) {
 		return func(w *build.NodeWrapper) { w.BootID(id).Condition("Ready", corev1.ConditionTrue, s.clock.Now()) }
@@ -45,20 +48,69 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	s.at(0, boots("a"))
 	s.at(10, boots("b"))
 	s.at(900) // only a list of pods decides from now on
-	s.unlisted = true
+	s.unlisted = apierrors.NewTooManyRequests("busy", 1)
 	if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != podsRetry {
 		t.Errorf("reconciled again after %s, %v", result.RequeueAfter, err)
 	}
 	if s.r.Expired(t.Context(), s.node, s.rule) {
 		t.Error("replaced for pods that are not known")
 	}
-	s.unlisted = false
+	s.unlisted = nil
 	if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != 0 {
 		t.Errorf("listed, and reconciled again after %s, %v", result.RequeueAfter, err)
 	}
 	if !s.r.Expired(t.Context(), s.node, s.rule) {
 		t.Error("not replaced, although its pod is missing")
 	}
+}
+
+// TestANodeInServiceStaysSoWhileItsPodsCannotBeListed after a reboot that no operator has seen.
+func TestANodeInServiceStaysSoWhileItsPodsCannotBeListed(t *testing.T) {
+	none, agent := schema.GroupResource{}, build.MakeDaemonSet("kube-system", "agent").Tolerate("")
+	busy := apierrors.NewTooManyRequests("busy", 1)
+	for name, c := range map[string]struct {
+		rule   *build.RuleWrapper
+		effect corev1.TaintEffect
+		why    error
+	}{
+		"pods": {build.MakeRule("pods").Evidence(podsOf("x")), corev1.TaintEffectNoExecute, busy},
+		"forbidden": {build.MakeRule("forbidden").Evidence(podsOf("x")), corev1.TaintEffectNoExecute,
+			apierrors.NewForbidden(none, "", nil)},
+		"DaemonSets": {build.MakeRule("sets").DaemonSets("kube-system").MaxUnavailable("1").UnreadySeconds(500),
+			corev1.TaintEffectNoSchedule, busy},
+	} {
+		s := begins(t, c.rule.RearmOnReboot())
+		s.r.Evidence = sources.New(daemonSets{agent.Created(s.begin.Add(-time.Hour)).Obj()}, unheard{})
+		s.edit(func(r *build.RuleWrapper) { r.Taint("example.com/t", "", c.effect) })
+		s.node = build.WrapNode(s.node).BootID("a").Annotation(s.rule.RecordKey(),
+			`{"rule":"r","released":"2026-01-02T03:04:30Z","bootID":"a"}`).Obj()
+		reconciled := func(tainted bool, again time.Duration) {
+			t.Helper()
+			result, err := s.r.Reconcile(t.Context(), request("n"))
+			if err != nil || (len(s.node.Spec.Taints) > 0) != tainted || result.RequeueAfter != again {
+				t.Errorf("%s: taints %v, reconciled again after %s, %v", name, s.node.Spec.Taints, result.RequeueAfter, err)
+			}
+		}
+		s.at(100, func(w *build.NodeWrapper) { w.BootID("b").Condition("Ready", corev1.ConditionTrue, s.clock.Now()) })
+		s.unlisted = c.why
+		s.at(900)
+		reconciled(false, podsRetry)
+		s.unlisted = nil
+		reconciled(true, 0)
+		s.unlisted = c.why
+		reconciled(true, podsRetry)
+	}
+}
+
+// daemonSets are watches that have found a DaemonSet.
+type daemonSets struct{ *appsv1.DaemonSet }
+
+func (d daemonSets) Follow(_ context.Context, w *sources.Watch) sources.Informer {
+	i := &slowInformer{synced: true}
+	if _, ok := w.Object.(*appsv1.DaemonSet); ok {
+		i.pods = []any{evidence.CompileDaemonSet(d.DaemonSet)}
+	}
+	return i
 }
 
 // TestPolicyClaimsOfWhatIsGoneAreForgotten: of deleted rules, and of a node that was created again under its name.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -107,7 +108,6 @@ type pass struct {
 	pods      []corev1.Pod // of the node, if listed
 	errPods   error
 	listed    bool
-	errLive   error // why the pods of a rebooted node could not be listed
 }
 
 // Reconcile implements reconcile.Reconciler for one node.
@@ -191,8 +191,7 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	out := gate.DecideNode(in)
 	p.decisions, p.recheck, p.changes = out.Decisions, out.RecheckAt, out.Conditions
 	p.again(p.swept.RecheckAt)
-	// Without the permission, the rule is frozen. Its nodes are reconciled again when it is in force.
-	if p.errLive != nil && !apierrors.IsForbidden(p.errLive) {
+	if slices.ContainsFunc(p.decisions, unread) {
 		p.again(p.now.Add(podsRetry))
 	}
 	r.startups.observe(p.node, p.decisions, p.now)
@@ -214,7 +213,7 @@ func (r *Reconciler) input(ctx context.Context, p *pass) *gate.NodeInput {
 		Reserve:  func(*ruleset.Rule, limit.Request) string { return "nothing is reserved" },
 		Busy:     func() (bool, bool) { return r.busy(ctx, p) },
 		Occupied: func(taint *corev1.Taint) (bool, bool) { return r.occupied(ctx, p, taint) },
-		Live: func(namespace string, selector labels.Selector) []*corev1.Pod {
+		Live: func(namespace string, selector labels.Selector) ([]*corev1.Pod, bool) {
 			return r.livePods(ctx, p, namespace, selector)
 		},
 	}

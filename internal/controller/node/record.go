@@ -78,7 +78,7 @@ func (r *Reconciler) Expired(ctx context.Context, node *corev1.Node, rule *rules
 	}
 	decisions := gate.DecideNode(r.input(ctx, p)).Decisions
 	i := slices.IndexFunc(decisions, func(d state.Decision) bool { return d.Rule == rule })
-	return i >= 0 && decisions[i].Expired && p.errLive == nil
+	return i >= 0 && decisions[i].Expired && !decisions[i].Verdict.Unknown
 }
 
 // failed stores in an entry that a write failed which concerns the entry's rule.

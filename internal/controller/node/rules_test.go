@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -227,12 +228,12 @@ func (c *sudden) Now() time.Time {
 // TestFormerEvidenceIsReadUntilOtherRulesAreInForce: putting them in force may fail.
 func TestFormerEvidenceIsReadUntilOtherRulesAreInForce(t *testing.T) {
 	s, one, two := edited(t, build.MakeRule("fails"))
-	two.synced, s.unlisted = true, true
+	two.synced, s.unlisted = true, apierrors.NewTooManyRequests("busy", 1)
 	set := ruleset.NewSet(s.rule, waitingRule("new", "", "fails"))
 	if _, err := s.r.SetRules(t.Context(), set); err == nil || one.stopped {
 		t.Errorf("%v, stopped is %t", err, one.stopped)
 	}
-	s.unlisted = false
+	s.unlisted = nil
 	if _, err := s.r.SetRules(t.Context(), set); err != nil || !one.stopped {
 		t.Errorf("%v, stopped is %t", err, one.stopped)
 	}

@@ -37,8 +37,10 @@ type starting struct {
 	obj   *build.RuleWrapper
 	rule  *ruleset.Rule
 	r     *Reconciler
-	// lost: the answer to the next patch is lost. unlisted: pods and rules cannot be listed.
-	lost, unlisted bool
+	// lost: the answer to the next patch is lost.
+	lost bool
+	// unlisted is why pods and rules cannot be listed.
+	unlisted error
 	// listed is called after the next list.
 	listed func()
 }
@@ -55,8 +57,8 @@ func (s *starting) Get(_ context.Context, _ client.ObjectKey, obj client.Object,
 
 func (s *starting) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	out, ok := list.(*corev1.NodeList)
-	if !ok && s.unlisted {
-		return apierrors.NewTooManyRequests("busy", 1)
+	if !ok && s.unlisted != nil {
+		return s.unlisted
 	}
 	if ok && s.node != nil {
 		out.Items = []corev1.Node{*s.node}
@@ -266,11 +268,11 @@ func TestWhatAStartWasSpentOn(t *testing.T) {
 		"whether it came in service cannot be read at first": {two().ExistingNodes(v1alpha1.ExistingNodesIdle),
 			func(s *starting) {
 				s.at(0)
-				s.unlisted = true // and the claim has not reached the API server
+				s.unlisted = apierrors.NewTooManyRequests("busy", 1) // and the claim has not reached the API server
 				s.at(700, func(w *build.NodeWrapper) {
 					w.Unannotate(v1alpha1.RecordAnnotationPrefix + "start").Untaint("readiness.k8s.io/start")
 				})
-				s.unlisted = false
+				s.unlisted = nil
 				s.at(730)
 			}, sums{"startups excluded": 1}},
 		"another leader goes on, by the times of the conditions": {two(), func(s *starting) {

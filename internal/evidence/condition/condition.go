@@ -29,6 +29,8 @@ const (
 	CauseBeforeBoot Cause = "BeforeBoot"
 	// CauseInvalid: the status that was reported is none that a condition may have.
 	CauseInvalid Cause = "Invalid"
+	// CauseUnread: the evidence could not be read, so that it is not known whether it is as the rule requires.
+	CauseUnread Cause = "Unread"
 )
 
 // Judgement is the evaluation of one piece of evidence.
