@@ -54,8 +54,6 @@ const (
 	replaceInterval = 30 * time.Second
 	// replaceTries bounds how many nodes a search reads from the API server, with their pods.
 	replaceTries = 5
-	// conflictDelay is the delay before the next try after a conflict with another writer.
-	conflictDelay = 100 * time.Millisecond
 )
 
 // Handover hands nodes over for replacement.
@@ -151,8 +149,7 @@ func (h *Handover) Next(ctx context.Context, rule *v1alpha1.NodeReadinessRule,
 	before := s.problem
 	tried, err := h.tryExpired(ctx, rule, compiled, s)
 	switch {
-	case err != nil && apierrors.IsConflict(err):
-		return conflictDelay
+	case apierrors.IsConflict(err): // another client has written the rule or the node: the next search looks again
 	case err != nil:
 		s.problem = err.Error()
 	case tried, !slices.Contains(h.Fleet.Expired(rule.UID), s.failed): // else the limits allow no node, and it stays

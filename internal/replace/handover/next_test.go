@@ -201,7 +201,7 @@ func TestANodeThatIsNotHandedOver(t *testing.T) {
 	}{
 		"forbidden":         {apierrors.NewForbidden(nodes, "n1", errors.New("x")), replaceInterval, "", true},
 		"invalid":           {apierrors.NewBadRequest("x"), replaceInterval, "", true},
-		"written meanwhile": {apierrors.NewConflict(nodes, "n1", errors.New("x")), conflictDelay, "", false},
+		"written meanwhile": {apierrors.NewConflict(nodes, "n1", errors.New("x")), replaceInterval, "", false},
 		"no answer in time": {apierrors.NewTimeoutError("x", 1), replaceInterval, "n1", true},
 		"a request that takes too long": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 408}}, replaceInterval,
 			"n1", true},
@@ -214,6 +214,9 @@ func TestANodeThatIsNotHandedOver(t *testing.T) {
 			if next := p.next(0); next != c.next || p.counted() != c.counted || (p.Problem(p.rule) != "") != c.problem {
 				t.Errorf("counted are %q, want %q; the next search is in %s, want %s; the problem is %q", p.counted(),
 					c.counted, next, c.next, p.Problem(p.rule))
+			}
+			if next := p.next(time.Second); next != c.next-time.Second {
+				t.Errorf("a second later, the next search is in %s", next)
 			}
 			p.answer = nil
 			if p.next(time.Minute); p.handed() != "n1" || p.counted() != "n1" || p.Problem(p.rule) != "" {
