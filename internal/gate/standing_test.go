@@ -121,7 +121,11 @@ func TestTakingOver(t *testing.T) {
 			Then(1, "seen", "", Tainted{Key + "=theirs:NoSchedule"}),
 		),
 		"what our own status says is cut short, and not read that way": On(
-			Fresh().Unlabel("pool").Taint(Key, "theirs", NoSchedule), Rules(Rule().StatusNode("n1", v1alpha1.TaintPresent)),
+			Fresh().Unlabel("pool").Taint(Key, "theirs", NoSchedule), Rules(func() *build.RuleWrapper {
+				r := Rule().StatusNode("n1", v1alpha1.TaintPresent)
+				r.Status.NodeEvaluations[0].State = v1alpha1.NodeStateHeld
+				return r
+			}()),
 			Then(1, "seen", "", Tainted{Key + "=theirs:NoSchedule"}),
 		),
 		"what its status tells of, and is not there, is not what another rule puts there now": On(

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 )
@@ -157,14 +156,12 @@ func (s *Set) freezeForeign(f Foreign, before *Set) *Set {
 	return NewSet(rules...)
 }
 
-// inherited returns the nodes with the rule's taint from a status that only the incumbent controller has written.
+// inherited returns the nodes with the rule's taint by what the incumbent controller has written to the status. Unlike
+// the operator, it does not write their state.
 func inherited(obj *v1alpha1.NodeReadinessRule) map[string]struct{} {
-	if meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady) != nil {
-		return nil
-	}
 	var nodes map[string]struct{}
 	for _, e := range obj.Status.NodeEvaluations {
-		if e.TaintStatus == v1alpha1.TaintPresent {
+		if e.TaintStatus == v1alpha1.TaintPresent && e.State == "" {
 			if nodes == nil {
 				nodes = map[string]struct{}{}
 			}

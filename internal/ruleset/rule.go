@@ -81,7 +81,7 @@ type Rule struct {
 	// RemoveMarkers says that the completion markers are removed when the rule is deleted.
 	RemoveMarkers bool
 
-	// Inherited are the nodes with the rule's taint, by the status that the incumbent controller has written.
+	// Inherited are the nodes with the rule's taint, by what the incumbent controller has written to the status.
 	Inherited map[string]struct{}
 
 	// outOfForce is the last generation that this process has seen in dry-run or suspended. A status of that or of an

@@ -297,8 +297,14 @@ func TestInherited(t *testing.T) {
 			want: map[string]struct{}{"n1": {}, "n3": {}},
 		},
 		"none where there is none": {rule: valid().StatusNode("n2", v1alpha1.TaintAbsent)},
-		"none by a status of our own, which is cut short": {
-			rule: valid().StatusNode("n1", v1alpha1.TaintPresent).StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue),
+		"those by a status of our own that are still the incumbent's; its own are cut short": {
+			rule: func() *build.RuleWrapper {
+				r := valid().StatusNode("n1", v1alpha1.TaintPresent).StatusNode("n2", v1alpha1.TaintPresent).
+					StatusCondition(v1alpha1.ConditionReady, metav1.ConditionTrue)
+				r.Status.NodeEvaluations[1].State = v1alpha1.NodeStateHeld
+				return r
+			}(),
+			want: map[string]struct{}{"n1": {}},
 		},
 	}
 	for name, c := range cases {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -178,8 +179,8 @@ func (r *Reconciler) nodesWith(ctx context.Context, selects func(*corev1.Node) b
 // node asks for a report.
 func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
 	pending int) (reconcile.Result, error) {
-	if ready, again, err := r.firstPassDone(ctx, rule, compiled, pending); err != nil || !ready {
-		return reconcile.Result{RequeueAfter: again}, err
+	if again := r.untilFirstPass(rule, pending); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	now := r.Clock.Now()
 	if wait := r.untilTurn(rule, now); wait > 0 {
@@ -200,6 +201,9 @@ func (r *Reconciler) report(ctx context.Context, rule *v1alpha1.NodeReadinessRul
 	material, known := r.Fleet.Material(rule.UID)
 	if !known || material.Rule != compiled {
 		return reconcile.Result{}, nil // the rule has changed and is queued
+	}
+	if err := r.inherit(ctx, &material, now); err != nil {
+		return reconcile.Result{}, err
 	}
 	material.ReplaceProblem, material.AdmissionProblem = r.Handover.Problem(rule), unadmitted
 	material.AdmittedByStatus = r.AdmittedByStatus != nil && r.AdmittedByStatus()
@@ -262,26 +266,22 @@ func (r *Reconciler) evidencePending(rule *v1alpha1.NodeReadinessRule, compiled 
 	return p.pendingSince.Add(pendingPatience).Sub(now)
 }
 
-// firstPassDone reports whether this leader has evaluated every node once, or when to look again. An earlier status
-// would count only some nodes, and overwrite what the incumbent controller's status says. A node that cannot be
-// evaluated, for example because other clients change it all the time, delays the status for a minute.
-func (r *Reconciler) firstPassDone(ctx context.Context, rule *v1alpha1.NodeReadinessRule, compiled *ruleset.Rule,
-	pending int) (done bool, again time.Duration, err error) {
+// untilFirstPass returns how long to wait until this leader has evaluated every node once. An earlier status would
+// count only some nodes. A node that cannot be evaluated, for example because other clients change it all the time,
+// delays the status for a minute.
+func (r *Reconciler) untilFirstPass(rule *v1alpha1.NodeReadinessRule, pending int) time.Duration {
 	if r.passed(rule) {
-		return true, 0, nil
+		return 0
 	}
 	if pending > 0 {
 		if wait := r.waitFor(pending, rule, func(p *progress) *waited { return &p.first }); wait > 0 {
-			return false, wait, nil
+			return wait
 		}
-	}
-	if left, err := r.inherited(ctx, compiled); err != nil || len(left) > 0 {
-		return false, 0, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.progress(rule).passed = true
-	return true, 0, nil
+	return 0
 }
 
 func (r *Reconciler) passed(rule *v1alpha1.NodeReadinessRule) bool {
@@ -310,16 +310,23 @@ func (r *Reconciler) forget(rule string) {
 	delete(r.known, rule)
 }
 
-// inherited returns the nodes that the rule does not match and that still have a taint of the incumbent controller.
-// Only that controller's status names these nodes.
-func (r *Reconciler) inherited(ctx context.Context, rule *ruleset.Rule) ([]string, error) {
-	if len(rule.Inherited) == 0 {
-		return nil, nil
+// inherit lets the status go on naming nodes that the rule does not match and that still have a taint of the incumbent
+// controller: those of a suspended or invalid rule, or of one whose patches are refused. Only that controller's status
+// names these nodes.
+func (r *Reconciler) inherit(ctx context.Context, m *fleet.Material, now time.Time) error {
+	if len(m.Rule.Inherited) == 0 {
+		return nil
 	}
-	return r.nodesWith(ctx, func(n *corev1.Node) bool {
-		_, inherited := rule.Inherited[n.Name]
-		return inherited && !rule.Matches(n.Labels) && nodeview.Find(n, rule.Taint) != nil
+	left, err := r.nodesWith(ctx, func(n *corev1.Node) bool {
+		_, inherited := m.Rule.Inherited[n.Name]
+		return inherited && !m.Rule.Matches(n.Labels) && nodeview.Find(n, m.Rule.Taint) != nil
 	})
+	slices.Sort(left)
+	for _, name := range left {
+		m.Evaluations = append(m.Evaluations, v1alpha1.NodeEvaluation{NodeName: name, TaintStatus: v1alpha1.TaintPresent,
+			LastEvaluationTime: metav1.NewTime(now)})
+	}
+	return err
 }
 
 // untilTurn returns how long the rule's next status write must wait for its last one, or for those of other rules.

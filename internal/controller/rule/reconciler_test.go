@@ -259,6 +259,22 @@ func network() *build.RuleWrapper {
 
 func node(name string) *corev1.Node { return build.MakeNode(name).Label("pool", "a").Obj() }
 
+// tainted is a node that the rule no longer matches and that still has its taint.
+func tainted(name string) *corev1.Node {
+	return build.MakeNode(name).Taint("example.com/network", "", corev1.TaintEffectNoSchedule).Obj()
+}
+
+// inherit makes the status what the incumbent controller wrote about nodes with its taint, before the first start.
+func inherit(d *desk, names ...string) {
+	GinkgoHelper()
+	for _, name := range names {
+		d.rule.Status.NodeEvaluations = append(d.rule.Status.NodeEvaluations, v1alpha1.NodeEvaluation{NodeName: name,
+			TaintStatus: v1alpha1.TaintPresent, LastEvaluationTime: metav1.NewTime(d.clock.Now())})
+	}
+	Expect(server.Client.Status().Update(d.ctx, d.rule)).To(Succeed())
+	d.restart()
+}
+
 var _ = Describe("A rule", func() {
 	It("gets its finalizer and its first status in one go, and no second one when nothing changes",
 		func(ctx context.Context) {
@@ -350,6 +366,33 @@ var _ = Describe("A rule", func() {
 		d.reconcile()
 		Expect(d.read().Status.Nodes).To(HaveValue(Equal(v1alpha1.NodeCounts{Matched: 3, Held: 2, Pending: 1})))
 	})
+
+	It("is written while a node that the incumbent has tainted cannot be cleaned, and goes on naming this node",
+		func(ctx context.Context) {
+			d := newDesk(ctx, network().Suspend(true), node("a"), tainted("b"))
+			inherit(d, "a", "b", "c")
+			evaluate := func() {
+				d.saw(0, v1alpha1.NodeStateExempt, state.ReasonSuspended)
+				d.saw(1, v1alpha1.NodeStateExempt, state.ReasonSuspended)
+				d.reconcile()
+			}
+			evaluate()
+			Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonSuspended))
+			d.restart()
+			Expect(d.compiled.Inherited).To(Equal(map[string]struct{}{"b": {}}), "the others are not there, or match")
+			evaluate()
+			before := d.read().ResourceVersion
+			d.step(time.Hour)
+			d.reconcile()
+			Expect(d.read().ResourceVersion).To(Equal(before))
+
+			d.nodes[1].Spec.Taints = nil
+			Expect(server.Client.Update(ctx, d.nodes[1])).To(Succeed())
+			d.reconcile()
+			d.takeOver()
+			Expect(d.compiled.Inherited).To(BeEmpty())
+			Expect(d.rule.Status.NodeEvaluations).To(ConsistOf(HaveField("NodeName", "a")))
+		})
 
 	It("keeps the times of what has not changed across a restart", func(ctx context.Context) {
 		d := newDesk(ctx, network(), node("a"))
@@ -923,6 +966,20 @@ var _ = Describe("A deleted rule", func() {
 		d.reconcile()
 		Expect(gone(ctx, d)).To(BeFalse())
 		Expect(d.condition(v1alpha1.ConditionReady).Message).To(ContainSubstring("cannot be read"))
+	})
+
+	It("waits for a taint of the incumbent, also when it has said so", func(ctx context.Context) {
+		d := newDesk(ctx, network(), tainted("a"))
+		inherit(d, "a")
+		d.reconcile() // the finalizer
+		Expect(server.Client.Delete(ctx, d.read())).To(Succeed())
+		d.takeOver()
+		for range 2 {
+			d.cleaned(0)
+			d.reconcile()
+			Expect(d.condition(v1alpha1.ConditionReady).Reason).To(Equal(ReasonDeleting))
+			d.takeOver()
+		}
 	})
 
 	It("waits no longer than a minute for a node that cannot be written to", func(ctx context.Context) {
