@@ -34,6 +34,12 @@ func Fit(annotations, added map[string]string) bool {
 	return sizeOf(all) <= MaxAnnotations
 }
 
+// takes reports whether the API server accepts the annotations with another one in the place of so many bytes.
+func (a *annotations) takes(key, value string, freed int) bool {
+	more := len(key) + len(value) - freed
+	return more <= 0 || sizeOf(a.values)+more <= MaxAnnotations
+}
+
 // fit takes from the wanted annotations what the API server would not accept on this node. Otherwise it would refuse
 // the whole patch, again and again, and with it the taints of all rules. In this order, until the rest fits: records
 // become short; completion annotations and completion markers are not added; records do not grow, without the end of a

@@ -122,6 +122,27 @@ func TestAnyRoom(t *testing.T) {
 	}
 }
 
+// TestNoRoomToMoveAMarker: without room, the marker of the rule that this one continues stays as it is, and counts.
+func TestNoRoomToMoveAMarker(t *testing.T) {
+	most := taints.MaxAnnotations
+	t.Cleanup(func() { taints.MaxAnnotations = most })
+	cni := Rule().UID("u-cni-is-longer-than-the-name-of-the-group").Created(At(1)).BootstrapOnly()
+	cni.Annotations = map[string]string{v1alpha1.SuccessorAnnotation: "u-gone"}
+	former := v1alpha1.Groups()[1].MarkerPrefix + "cni"
+	n := Fresh().Annotation(former, IsMarked).Obj()
+	w := NewWorld(t, cni, RuleOf("disk", Disk, "readiness.k8s.io/disk"))
+	for _, room := range []int{0, 1000} {
+		taints.MaxAnnotations = bytesOf(n) + room
+		if n, _, _ = w.Pass(n, At(2)); bytesOf(n) > taints.MaxAnnotations {
+			t.Errorf("with room for %d bytes, the annotations take too many: %v", room, n.Annotations)
+		}
+		if _, stays := n.Annotations[former]; stays != (room == 0) ||
+			!slices.Equal(Formatted(n), []string{"readiness.k8s.io/disk=pending:NoSchedule"}) {
+			t.Errorf("with room for %d bytes: %v %v", room, Formatted(n), n.Annotations)
+		}
+	}
+}
+
 func TestFit(t *testing.T) {
 	have := map[string]string{"a": "x", "b": strings.Repeat("x", taints.MaxAnnotations-10)}
 	for value, want := range map[string]bool{"xxxxxx": true, "xxxxxxx": false} { // 3 bytes and 7 are free
