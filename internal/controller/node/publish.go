@@ -26,8 +26,8 @@ import (
 )
 
 // finish writes the conditions that rules publish, after the taints, and stores the decisions in the fleet. If the
-// rules have changed since the taints were written, it leaves the conditions to the next reconcile, which comes at
-// once: a rule may be frozen by now.
+// rules have changed since the taints were written, it leaves the conditions to the next reconcile, after rulesDelay: a
+// rule may be frozen by now.
 func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, outcome taints.Outcome) (reconcile.Result,
 	error) {
 	p.changes = slices.DeleteFunc(p.changes, func(c publish.ConditionChange) bool {
