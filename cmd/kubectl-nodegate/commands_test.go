@@ -326,7 +326,7 @@ var _ = Describe("release and hold", func() {
 		code, _, err := nodegate(ctx, "hold", "asked")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("stdin is not a terminal; pass --yes to confirm"))
-		Expect(err).To(ContainSubstring("no enforced rule with a taint or health selects node asked: hold has no effect there"))
+		Expect(err).To(ContainSubstring("no enforced rule with a taint or health selects node asked: hold has no effect"))
 		for _, no := range []string{"n\n", "\n", "yes, but\n"} {
 			c := calling(no)
 			Expect(c.run(ctx, "hold", "asked", "--timeout=0")).To(Equal(1))
@@ -415,7 +415,7 @@ var _ = Describe("release and hold", func() {
 	})
 
 	It("wait for the verdict of a rule with health, also if it has no taint", func(ctx context.Context) {
-		rule := create(ctx, build.MakeRule("traffic").Selector("test", "traffic").Condition(cni).Untainted().Health("rules").Obj())
+		rule := create(ctx, network("traffic", "traffic").Untainted().Health("rules").Obj())
 		record := v1alpha1.RecordAnnotationPrefix + string(rule.UID)
 		n := create(ctx, build.MakeNode("traffic").Label("test", "traffic").Annotation(record, `{"health":"NotReady"}`).Obj())
 		for _, command := range []struct{ name, says, done, health string }{

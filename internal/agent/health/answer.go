@@ -74,7 +74,7 @@ func (a *Answer) Text() string {
 	return "up"
 }
 
-// onlyDrains reports whether all checks pass, and the node is not ready all the same.
+// onlyDrains reports whether all checks pass, and only a pseudo-check fails.
 func (a *Answer) onlyDrains() bool { return a.drains && !a.failed }
 
 // FirstReason returns the first failed check with its reason.

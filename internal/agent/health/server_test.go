@@ -97,8 +97,8 @@ func TestAClientThatClosesItsHalfGetsTheAnswer(t *testing.T) {
 	if _, err := io.WriteString(conn, "GET /health?check=slow HTTP/1.0\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
+	if half, ok := conn.(*net.TCPConn); !ok || half.CloseWrite() != nil {
+		t.Fatal("half of the connection is not closed")
 	}
 	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "HTTP/1.0 200 OK\r\n" {
 		t.Errorf("got %q, %v", line, err)

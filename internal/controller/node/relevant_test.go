@@ -24,7 +24,8 @@ import (
 const whole = `{
 	"metadata": {"name": "a", "uid": "u", "labels": {"l": "1"}, "annotations": {"a": "1"},
 		"creationTimestamp": "2026-01-02T03:04:05Z"},
-	"spec": {"providerID": "p", "podCIDRs": ["10.0.0.0/24"], "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+	"spec": {"providerID": "p", "podCIDRs": ["10.0.0.0/24"],
+		"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
 	"status": {"capacity": {"cpu": "1"}, "allocatable": {"cpu": "1"}, "declaredFeatures": ["F"],
 		"conditions": [{"type": "t", "status": "True", "reason": "r", "message": "m"}],
 		"addresses": [{"type": "InternalIP", "address": "10.0.0.1"}], "nodeInfo": {}}}`
