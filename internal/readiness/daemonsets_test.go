@@ -155,6 +155,8 @@ func TestJudgesDaemonSets(t *testing.T) {
 			young},
 			pods: pods{pod(ago(2 * time.Hour))}, service: service, ready: true,
 			says: "1 of 1 DaemonSets that belong on this node are ready"},
+		"the only one is younger than the release, and belongs on the node": {sets: sets{young},
+			service: service, ready: true, says: "0 of 0 DaemonSets that belong on this node are ready"},
 		"a new node, and as young": {sets: sets{young},
 			missing: true},
 		"being replaced": {sets: sets{agent()}, pods: pods{pod(ago(299 * time.Second)).Unready()}, service: service,
