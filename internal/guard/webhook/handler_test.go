@@ -152,6 +152,7 @@ func TestHandle(t *testing.T) {
 		users   []string // by default those of the flag
 		back    bool     // the node is ready again
 		unready bool
+		taint   string // NoExecute, of a user
 		denied  bool
 		warns   string
 		events  int
@@ -181,6 +182,9 @@ func TestHandle(t *testing.T) {
 		}, warns: "cannot be read"},
 		"ten megabytes of annotations": {pod: build.WrapPod(guarded(0)).Annotation("x", strings.Repeat("x", 10<<20)).Obj(),
 			denied: true, events: 3},
+		"a pod that tolerates the taint of a user": {taint: "dedicated", denied: true, events: 3,
+			pod: build.WrapPod(guarded(0)).Tolerate("dedicated", -1).Obj()},
+		"a pod that a user evicts":     {taint: "dedicated"},
 		"a pod that may go":            {pod: build.WrapPod(guarded(0)).Annotation("nodegate.io/override", "Release").Obj()},
 		"a pod that has ended":         {pod: build.WrapPod(guarded(0)).Phase(corev1.PodSucceeded).Obj()},
 		"a pod of no node":             {pod: build.MakePod("default", "p").Obj()},
@@ -200,6 +204,10 @@ func TestHandle(t *testing.T) {
 				lost := w.Nodes.(nodes)["n1"] //nolint:errcheck,forcetypeassert // newWorld made it
 				lost = build.WrapNode(lost).Condition("Ready", "True", start).Untaint(corev1.TaintNodeUnreachable).Obj()
 				w.Nodes = nodes{"n1": lost}
+			}
+			if c.taint != "" {
+				lost := w.Nodes.(nodes)["n1"] //nolint:errcheck,forcetypeassert // newWorld made it
+				w.Nodes = nodes{"n1": build.WrapNode(lost).Taint(c.taint, "", corev1.TaintEffectNoExecute).Obj()}
 			}
 			w.synced = !c.unready
 			if c.users != nil {
