@@ -203,8 +203,9 @@ func (s *ruleState) restore(status *v1alpha1.NodeReadinessRuleStatus, nodes []*c
 func (s *ruleState) since(status *v1alpha1.NodeReadinessRuleStatus, nodes []*corev1.Node) (gone int, later []int32) {
 	listed := map[string]*v1alpha1.NodeEvaluation{}
 	for i := range status.NodeEvaluations {
-		e := &status.NodeEvaluations[i]
-		listed[e.NodeName] = e
+		if e := &status.NodeEvaluations[i]; e.State != "" { // else it is of a node that the rule does not match
+			listed[e.NodeName] = e
+		}
 	}
 	for i := range status.FailedNodes {
 		e := &status.FailedNodes[i]

@@ -136,7 +136,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
-				Unknown:   plain.Reason == state.ReasonUnknown,
+				Unknown:   plain.Verdict.Unknown && plain.State == v1alpha1.NodeStateExempt,
 				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {

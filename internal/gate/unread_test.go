@@ -61,6 +61,8 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 			map[string]string{"r": "Ready EvidenceHolds"}, false, ""},
 		"another rule requires it": {[]*build.RuleWrapper{pods(), dependent}, released, "True", none,
 			map[string]string{"r": unknown, "second": unknown}, false, ""},
+		"another rule requires it, and it is in dry-run": {[]*build.RuleWrapper{pods().DryRun(true), dependent}, released,
+			"True", none, map[string]string{"r": "Exempt DryRun", "second": unknown}, false, ""},
 		"with a guard": {[]*build.RuleWrapper{pods().EvictionGuard(600)}, released, "True", none,
 			map[string]string{"r": unknown}, false, ""},
 		"held": {[]*build.RuleWrapper{pods()}, held, "True", none, map[string]string{"r": "Held Rearmed"}, false, ""},
@@ -89,7 +91,7 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 				t.Errorf("expired is %t, marked %q, guard %q", d.Expired, d.Record.Mark, d.Hold.State)
 			}
 			seen := c.observed
-			if seen.Watched = true; d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
+			if seen.Watched = d.Rule.Mode == ruleset.Enforced; d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
 				t.Errorf("ready is %t, observed %+v", d.Verdict.Ready, d.Verdict.Observed)
 			}
 			if c.want["r"] == unknown && d.Record != d.Was.Record {

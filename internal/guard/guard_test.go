@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -334,6 +335,18 @@ func TestAGuardBeginsWithTheNode(t *testing.T) {
 	h := HoldOn(ruleset.Compile(rule().Obj(), nil, at(0)), n, at(10))
 	if h.State != HoldActive || !h.Since.Equal(at(30)) {
 		t.Errorf("%q since %s", h.State, h.Since)
+	}
+}
+
+// TestAGuardEndsInTimeWhileEvidenceCannotBeRead: the leader cannot list the pods of a rebooted node.
+func TestAGuardEndsInTimeWhileEvidenceCannotBeRead(t *testing.T) {
+	for second, want := range map[int]HoldState{59: HoldActive, 60: HoldEnded} {
+		in := nodeview.Input{Rule: ruleset.Compile(rule().Obj(), nil, at(0)), Node: lost().Obj(), Now: at(second)}
+		in.Verdict.Unknown = true
+		in.State.Matches, in.State.Record.GuardedSince = true, metav1.NewTime(at(0))
+		if got := HoldOf(in).State; got != want {
+			t.Errorf("after %d s: %q, want %q", second, got, want)
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ import (
 // suspended, a node in service stays in service. As after every reboot, only evidence from after the boot counts. So
 // the node moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
 // confirmed. Similarly, a claim from before the rule was last put in force ends if its taint is no longer on the node.
-// While the pods of a rebooted node cannot be listed, the node stays In service or Held.
+// While the pods of a rebooted node cannot be listed, this alone does not move a node from In service or Held.
 //
 // A frozen or suspended rule changes no state and writes nothing. Only the override Release still ends the claim of a
 // suspended rule. If another controller manages the taint of a frozen rule and removes it, the claim ends, too.

@@ -21,7 +21,7 @@ import (
 // Succeed returns the node with what the predecessors of rules wrote to it as if the rules had written it, so that the
 // patch for the node moves it. A rule that has its own record keeps that one, unless it is only a claim by admission.
 // Then the record of the predecessor stays for Sweep, as that of a deleted rule: it may name another taint. A marker
-// for which there is no room, since its key becomes longer, stays as it is: it counts there, too.
+// for which there is no room, since its key becomes longer, stays as it is.
 func Succeed(node *corev1.Node, set *ruleset.Set) *corev1.Node {
 	out := &annotations{values: node.Annotations}
 	for _, rule := range set.Successors() {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,18 +125,18 @@ func TestAWatchThatBeginsShowsThatTheAPIServerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{node: node("7", "False"), errs: map[string]error{"watch": apierrors.NewTooManyRequests("busy", 0),
 			"get": errRefused}}
-		told := 0
-		w, log := start(t, Options{Connect: a.connect}, func() { told++ })
+		var told atomic.Int32
+		w, log := start(t, Options{Connect: a.connect}, func() { told.Add(1) })
 		expect(t, w, "False")
 		time.Sleep(freshFor + time.Millisecond)
 		w.Wait(t.Context())
 		expect(t, w, "unavailable: connect: connection refused")
 		a.set(func() { a.errs = nil })
-		told = 0
+		told.Store(0)
 		time.Sleep(lastRetry)
 		expect(t, w, "False")
-		if told != 1 {
-			t.Errorf("%d changes told", told)
+		if n := told.Load(); n != 1 {
+			t.Errorf("%d changes told", n)
 		}
 		if got := log.take(); len(got) != 2 || !strings.HasSuffix(got[1].Message, "available again") {
 			t.Errorf("logged: %v", got)

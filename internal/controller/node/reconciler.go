@@ -166,7 +166,7 @@ func (r *Reconciler) known(node *corev1.Node, uid string, taint *corev1.Taint) b
 func (r *Reconciler) gather(p *pass) bool {
 	p.evidence = &evidence.Gathered{}
 	r.Evidence.Gather(p.set, p.node.Name, p.evidence)
-	return r.Fleet.Rules() == p.set
+	return !p.set.Gathers() || r.Fleet.Rules() == p.set
 }
 
 // decide makes the decisions of all rules that concern the node, with one time for all.
