@@ -91,7 +91,8 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 				t.Errorf("expired is %t, marked %q, guard %q", d.Expired, d.Record.Mark, d.Hold.State)
 			}
 			seen := c.observed
-			if seen.Watched = d.Rule.Mode == ruleset.Enforced; d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
+			seen.Watched = d.Rule.Mode == ruleset.Enforced
+			if d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
 				t.Errorf("ready is %t, observed %+v", d.Verdict.Ready, d.Verdict.Observed)
 			}
 			if c.want["r"] == unknown && d.Record != d.Was.Record {
