@@ -5,6 +5,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -93,11 +94,16 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 	m.check("closed", r.Metadata.DeletionTimestamp == nil && r.Spec.enforced(),
 		"rule %s, which is not enforced, claims node %s", r.Metadata.Name, name)
 	if v.edited(r, 0) {
+		m.closedByEdit(shown, r, v)
 		return
 	}
 	m.check("closed", r.Spec.NodeSelector.matches(shown.Metadata.Labels),
 		"rule %s does not select node %s, and claims it", r.Metadata.Name, name)
-	if v.override(shown) == "Hold" || r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+	if v.override(shown) == "Hold" {
+		return
+	}
+	if r.Spec.rearms() && !h.boot.IsZero() && !h.under(r.Metadata.UID).opened {
+		m.unlisted(shown, r, v)
 		return
 	}
 	m.check("closed", v.override(shown) != "Release", "rule %s claims node %s in spite of the override",
@@ -109,6 +115,51 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 		m.check("closed", m.holds(shown, r, v, false) != yes, "rule %s holds on node %s, and claims it", r.Metadata.Name,
 			name)
 	}
+}
+
+// closedByEdit: a rule that was edited does not claim a node in service on which each of its versions holds that can be
+// in force, whatever the operator reads for which of them.
+func (m *Model) closedByEdit(shown *node, r *rule, v *View) {
+	u, uid := m.node(shown.Metadata.UID).under(r.Metadata.UID), r.Metadata.UID
+	if u.perhaps || v.override(shown) == "Hold" || m.inService(shown, r) != yes {
+		return
+	}
+	as, judged := *v, false
+	as.known, as.Evidence = nil, maps.Clone(v.Evidence)
+	for key, objects := range v.Stopped {
+		if as.Evidence[key] == nil {
+			as.Evidence[key] = objects
+		}
+	}
+	as.Edited = maps.Clone(v.Edited)
+	delete(as.Edited, uid)
+	for _, d := range v.Versions[uid] {
+		version := read[rule](d)
+		if as.frozen(version) != "" {
+			continue
+		}
+		if !version.Spec.NodeSelector.matches(shown.Metadata.Labels) || version.holdsYoung(shown, v.Now) ||
+			shown.has(version.Spec.Taint.id()) || m.holds(shown, version, &as, false) != yes {
+			return
+		}
+		judged = true
+	}
+	m.check("closed", !judged, "all versions of rule %s hold on node %s, and it claims the node", r.Metadata.Name,
+		shown.Metadata.Name)
+}
+
+// unlisted: a node in service that has rebooted unseen is not claimed while its pods cannot be listed: what is unknown
+// is not missing.
+func (m *Model) unlisted(shown *node, r *rule, v *View) {
+	h := m.node(shown.Metadata.UID)
+	u := h.under(r.Metadata.UID)
+	if len(r.Spec.Conditions) > 0 || len(r.Spec.Requirements) != 1 || r.Spec.Requirements[0].Pods == nil ||
+		!v.Unlisted[r.Spec.Requirements[0].needs[0].key] || !u.reborn || !u.seen || !u.found ||
+		shown.Status.NodeInfo.BootID != h.bootID || h.bootedUnder(shown, r) || shown.has(r.Spec.Taint.id()) {
+		return
+	}
+	m.check("closed", false, "rule %s claims node %s, whose pods could not be listed", r.Metadata.Name,
+		shown.Metadata.Name)
 }
 
 // rearmedBy reports whether a rule has re-armed the node that sets the same completion annotation, and may remove it.

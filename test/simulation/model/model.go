@@ -34,6 +34,8 @@ type View struct {
 	Evidence map[string][]Document
 	// Blind is whether it could not list pods lately: old nodes may run some.
 	Blind bool
+	// Unlisted are the pods that could not be listed for this write, as watches name them.
+	Unlisted map[string]bool
 	// Unread is whether it could not read lately what serves rules.
 	Unread bool
 	// Rehearses is whether the rule that is judged is in dry-run: what its records say is not what it would do.
@@ -44,6 +46,10 @@ type View struct {
 	Running, Sets []Document
 	// Edited are the rules of which the process has heard more than one version since the last quiet moment, by UID.
 	Edited map[string]bool
+	// Versions are those of each rule that the process has heard of since then, by UID. Stopped is the evidence of watches
+	// that have stopped since then.
+	Versions map[string][]Document
+	Stopped  map[string][]Document
 	// Pruned are the rules that it was shown without fields that the CRD lacks, or whole again, by UID.
 	Pruned map[string]bool
 	// Foreign is whether it was told that the CRD is a foreign one.

@@ -176,7 +176,11 @@ func (l live) List(_ context.Context, out client.ObjectList, options ...client.L
 		return l.leases(leases)
 	}
 	kind := kindOf(out)
-	if err := l.replica.unread(kind); err != nil {
+	err := l.replica.unread(kind)
+	if l.replica.current != nil && kind == api.Pods {
+		l.replica.current.lists(options, err == nil)
+	}
+	if err != nil {
 		return err
 	}
 	objects, _ := l.replica.server.List(kind)

@@ -39,6 +39,9 @@ const (
 	Late     Fate = "under way, and the process is killed"
 )
 
+// kills are the fates that end the process.
+var kills = map[Fate]bool{Killed: true, Dead: true, Late: true}
+
 // Write is a request of a replica that waits for its fate.
 type Write struct {
 	api.Request
@@ -180,7 +183,7 @@ func (w writer) do(r api.Request, obj client.Object) error {
 	rule, ok := obj.(*v1alpha1.NodeReadinessRule)
 	if r.Kind != api.Rules && r.Kind != api.KeptEndpoints || r.Verb == "patch" && r.Kind == api.Rules ||
 		ok && rule.Status.Replacements != nil {
-		write.View = w.replica.view()
+		write.View = w.replica.shown(t)
 	}
 	if !t.runs.yield(write) {
 		panic(killed{})
@@ -204,6 +207,10 @@ func (w *Write) Meet(fate Fate, do func(api.Request) (*api.Object, error)) {
 		}
 	}
 	resource := w.Kind.Resource()
+	if w.Verb == Read && !kills[fate] {
+		w.Replica.resume(w.task)
+		return
+	}
 	switch fate {
 	case Lost:
 		apply()
@@ -223,7 +230,7 @@ func (w *Write) Meet(fate Fate, do func(api.Request) (*api.Object, error)) {
 		apply()
 		w.object, w.err = nil, apierrors.NewInternalError(fmt.Errorf("etcdserver: request timed out"))
 	case Killed, Dead, Late:
-		if fate == Killed {
+		if fate == Killed && w.Verb != Read {
 			apply()
 		}
 		w.Replica.Kill()

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package replica is one process of the operator in the simulation: the real reconcilers, with watches that lag. A
-// Reconcile is a coroutine that parks at each write, and nowhere else. It alone imports the operator.
+// Reconcile is a coroutine that parks at each write, and if it is told to, before it reads evidence. It alone imports
+// the operator.
 package replica
 
 import (
@@ -42,6 +43,10 @@ type Replica struct {
 	Parked []*Write
 	// Unread is how many of the next reads past the cache fail.
 	Unread int
+	// Pauses is how many of its next reconciles of nodes park before they read evidence. Amid is whether these go on while
+	// other rules are being put in force.
+	Pauses int
+	Amid   bool
 	// Slow is how long its next list of leases takes.
 	Slow time.Duration
 	// Told are the events that it has emitted since a task went on last.
@@ -123,6 +128,8 @@ type task struct {
 	controller *controller
 	request    reconcile.Request
 	runs       *coroutine
+	looked     *model.View     // what it was shown before it read evidence, if it has paused
+	unlisted   map[string]bool // the pods that it could not list, as watches name them
 }
 
 // coroutine runs one task after the other.
@@ -169,7 +176,8 @@ func (r *Replica) Start() {
 	r.process, r.heard = r.process+2, &ears{rules: map[string]model.Document{},
 		claims: map[string]model.Document{}, edited: map[string]bool{},
 		pruned: map[string]bool{}, left: map[string]bool{}, looked: map[string]model.Document{},
-		seen: map[types.UID]*v1alpha1.NodeReadinessRule{}}
+		seen:     map[types.UID]*v1alpha1.NodeReadinessRule{},
+		versions: map[string][]model.Document{}, stopped: map[string][]model.Document{}}
 	r.stores, r.watches = map[api.Kind]*store{}, map[api.Kind][]*store{}
 	for _, k := range []api.Kind{api.Nodes, api.Rules, api.AdmissionRules, api.CRDs} {
 		r.stores[k] = r.newStore(k, nil)
@@ -197,6 +205,7 @@ func (r *Replica) Start() {
 	}, options)
 	utilruntime.Must(err)
 	r.readOthers()
+	r.pausable(r.operator.Nodes)
 	r.operator.Admission.Changed = func(bool) { r.rules.Wake() }
 	r.stores[api.AdmissionRules].subscribe(r.operator.Admission.Handler())
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/sources"
 	"github.com/nodegate/nodegate/test/simulation/api"
+	"github.com/nodegate/nodegate/test/simulation/model"
 )
 
 // followers start watches of evidence.
@@ -147,9 +148,19 @@ func (f *following) Failed() string { return f.failed }
 // Stop implements sources.Informer.
 func (f *following) Stop() {
 	if f.replica.evidence[f.key] == f {
+		f.replica.heard.stopped[f.key] = f.objects()
 		delete(f.replica.evidence, f.key)
 		f.replica.gather(f.kind)
 	}
+}
+
+// objects are those that the watch has brought.
+func (f *following) objects() []model.Document {
+	out := make([]model.Document, 0, len(f.store.objects))
+	for _, o := range f.store.objects {
+		out = append(out, o)
+	}
+	return out
 }
 
 // keep stores what a watch has brought in the form in which the operator keeps it; a list replaces everything.

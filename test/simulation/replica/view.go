@@ -22,14 +22,17 @@ const ForeignLabel = "example.com/foreign"
 
 // ears are what a process has heard by its handlers, as opposed to what is in its stores.
 type ears struct {
-	rules   map[string]model.Document
-	claims  map[string]model.Document // as they were last read
-	seen    map[types.UID]*v1alpha1.NodeReadinessRule
-	edited  map[string]bool // since the last quiet moment
-	pruned  map[string]bool
-	left    map[string]bool           // nodes that were deleted, by name
-	looked  map[string]model.Document // nodes as the controller has looked at them
-	foreign bool
+	rules  map[string]model.Document
+	claims map[string]model.Document // as they were last read
+	seen   map[types.UID]*v1alpha1.NodeReadinessRule
+	edited map[string]bool // since the last quiet moment
+	// versions are those of rules, and stopped is the evidence of watches that have stopped, since then
+	versions map[string][]model.Document
+	stopped  map[string][]model.Document
+	pruned   map[string]bool
+	left     map[string]bool           // nodes that were deleted, by name
+	looked   map[string]model.Document // nodes as the controller has looked at them
+	foreign  bool
 	// changed is called before a handler is told of a change of a rule.
 	changed func()
 }
@@ -88,12 +91,20 @@ func (e *ears) rule(o *api.Object) {
 		e.pruned[uid] = true
 	}
 	e.seen[rule.UID], e.rules[rule.Name] = rule, o
+	if e.versions[uid] == nil || before == nil || before.Generation != rule.Generation {
+		e.versions[uid] = append(e.versions[uid], o)
+	}
 }
 
 // Settled notes a quiet moment: the process judges rules that were edited by their present evidence.
 func (r *Replica) Settled() {
-	if r.Up {
-		clear(r.heard.edited)
+	if !r.Up {
+		return
+	}
+	clear(r.heard.edited)
+	clear(r.heard.stopped)
+	for uid, all := range r.heard.versions {
+		r.heard.versions[uid] = all[len(all)-1:]
 	}
 }
 
@@ -104,7 +115,8 @@ func (r *Replica) view() *model.View {
 		Nodes: map[string]model.Document{}, Rules: maps.Clone(r.heard.rules), Claims: maps.Clone(r.heard.claims),
 		Evidence: map[string][]model.Document{}, Leaving: r.leaving(),
 		Blind:  !r.unreadAt.IsZero() && r.World.Now().Sub(r.unreadAt) < podsRetry,
-		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned), Others: r.others.view()}
+		Edited: maps.Clone(r.heard.edited), Pruned: maps.Clone(r.heard.pruned), Others: r.others.view(),
+		Versions: maps.Clone(r.heard.versions), Stopped: maps.Clone(r.heard.stopped)}
 	for name, o := range r.stores[api.Nodes].objects {
 		v.Nodes[name] = o
 	}
@@ -112,10 +124,7 @@ func (r *Replica) view() *model.View {
 		if !f.store.listed || f.told != "" {
 			continue
 		}
-		v.Evidence[key], v.Compiling = []model.Document{}, v.Compiling || f.compiles()
-		for _, o := range f.store.objects {
-			v.Evidence[key] = append(v.Evidence[key], o)
-		}
+		v.Evidence[key], v.Compiling = f.objects(), v.Compiling || f.compiles()
 	}
 	running, _ := r.server.List(api.Pods)
 	for _, o := range running {

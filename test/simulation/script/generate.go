@@ -77,6 +77,7 @@ func Generate(seed uint64, steps int) *Script {
 	g.clocks(seed)
 	g.beside(seed)
 	g.group(seed)
+	g.reads(seed)
 	g.again(seed)
 	return g.script
 }

@@ -31,6 +31,9 @@ type Step struct {
 // Concerned is the node that a write is about which the last step "brink" has left under way, if any has.
 const Concerned = -1
 
+// Amid says of reconciles that pause that they go on while other rules are being put in force.
+const Amid = "these go on while other rules are being put in force"
+
 // Script is a story.
 type Script struct {
 	// Why says, of a script that is kept, what it showed.
@@ -77,6 +80,7 @@ var words = map[string]string{
 	"brink":    "replica %[4]d does everything but writes of %[5]s, which are under way; n-1 is the node of one",
 	"land":     "write %[7]d of a process that is gone lands",
 	"unread":   "replica %[4]d: the next %[7]d reads past the cache fail",
+	"pause":    "replica %[4]d: the next %[7]d reconciles of nodes pause before they read evidence; %[5]s",
 	"pass":     "%[7]d seconds pass",
 	"live":     "%[7]d seconds pass, and everything happens when it is due",
 	"slow":     "replica %[4]d: the next list of leases takes %[7]d seconds",

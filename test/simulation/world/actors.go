@@ -84,7 +84,7 @@ func (w *World) do(s *script.Step) { //nolint:gocyclo // one case for each kind 
 		w.told = w.server.Version()
 	case "cut":
 		r.Cut(api.Kind(s.Of), s.Value == "resumes")
-	case "kill", "down", "up", "handover", "unread", "slow", "upgrade", "group":
+	case "kill", "down", "up", "handover", "unread", "pause", "slow", "upgrade", "group":
 		w.doProcess(r, s)
 	case "crd":
 		w.serve(s.Value, s.N > 0)
@@ -121,6 +121,8 @@ func (w *World) doProcess(r *replica.Replica, s *script.Step) {
 		if r.Up {
 			r.Unread = s.N
 		}
+	case "pause":
+		r.Pauses, r.Amid = s.N, s.Of == script.Amid
 	case "upgrade":
 		w.upgrade(s.Of)
 	case "group.copy", "group.handover":

@@ -40,6 +40,7 @@ var Faults = map[string]bool{
 	string(replica.Killed): true, string(replica.Dead): true, landed: true, deposed: true, changed: true,
 	policyRefuses:       true,
 	"a live read fails": false, "an API server is behind what the former process had seen": false,
+	"rules change while a reconcile reads":          false,
 	"a watch is cut while events wait, and resumes": false, "a watch is cut while events wait, and lists again": false,
 }
 
@@ -61,6 +62,10 @@ func (w *World) answer(r *replica.Replica, k int, fate replica.Fate) {
 	k %= len(r.Parked)
 	write, leads := r.Parked[k], !r.Deposed
 	r.Parked = append(r.Parked[:k:k], r.Parked[k+1:]...)
+	if write.Verb == replica.Read {
+		write.Meet(fate, nil)
+		return
+	}
 	if fate == replica.Late {
 		w.late = append(w.late, write)
 	}
@@ -119,6 +124,8 @@ func (w *World) brink(r *replica.Replica, of string) {
 // partOf says what a write is about.
 func partOf(write *replica.Write) string {
 	switch {
+	case write.Verb == replica.Read:
+		return write.Verb
 	case write.Kind == api.Nodes && write.Sub == "status":
 		return "conditions"
 	case write.Kind == api.Nodes && write.Patch == types.MergePatchType:

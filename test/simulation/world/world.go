@@ -175,7 +175,7 @@ func (w *World) rest() {
 	w.trace("everything comes to rest")
 	w.forbidden, w.late, w.refused = false, nil, map[string]bool{}
 	for _, r := range w.replicas {
-		r.Unread, r.Reads = 0, replica.Readable
+		r.Unread, r.Pauses, r.Reads = 0, 0, replica.Readable
 	}
 	w.serve("ours", false)
 	w.doGroup(&script.Step{Do: "group.handover"})
