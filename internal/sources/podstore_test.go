@@ -207,6 +207,10 @@ func TestRemembersSinceWhenADaemonSetHasNoPod(t *testing.T) {
 	if !got[0].Equal(noon.Add(3*time.Minute)) || !got[1].Equal(noon.Add(time.Minute)) {
 		t.Error("one that was there in between", got)
 	}
+	pass(noon.Add(210 * time.Second))
+	if got = pass(noon.Add(220*time.Second), "b"); !got[0].Equal(noon.Add(220 * time.Second)) {
+		t.Error("all were there in between", got)
+	}
 	s.Forget("n")
 	if got = pass(noon.Add(4*time.Minute), "b"); !got[0].Equal(noon.Add(4 * time.Minute)) {
 		t.Error("of a node that was gone", got)

@@ -205,9 +205,11 @@ func TestRules(t *testing.T) {
 			`{"health":"Ready"}`: Pass(), `{"health":"NotReady"}`: Fail(b), "": elsewhere,
 		} {
 			judged := fixed(Node{Object: build.WrapNode(node).Annotation("nodegate.io/rule-u1", record).Obj()})
-			if got, _ := CustomConditions(judged, []config.Rule{{UID: "u1", Conditions: need("B")}},
-				nil).Instant(); got != Fail(b) {
-				t.Errorf("all must hold, record %s: got %+v", record, got)
+			for _, elsewhere := range []bool{false, true} {
+				allOf := []config.Rule{{UID: "u1", Conditions: need("B"), Elsewhere: elsewhere}}
+				if got, _ := CustomConditions(judged, allOf, nil).Instant(); got != Fail(b) {
+					t.Errorf("all must hold, other evidence, too (%t), record %s: got %+v", elsewhere, record, got)
+				}
 			}
 			anyOf := []config.Rule{{UID: "u1", Conditions: need("B"), AnyOf: true, Elsewhere: true}}
 			if got, _ := CustomConditions(judged, anyOf, nil).Instant(); got != want {
