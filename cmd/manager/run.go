@@ -29,6 +29,7 @@ import (
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/admission/node"
 	"github.com/nodegate/nodegate/internal/apigroup"
+	"github.com/nodegate/nodegate/internal/leader"
 	"github.com/nodegate/nodegate/internal/operator"
 	"github.com/nodegate/nodegate/internal/serverclock"
 	"github.com/nodegate/nodegate/internal/version"
@@ -36,6 +37,9 @@ import (
 
 // leaseName is the name of the lease by which replicas elect a leader.
 const leaseName = "operator.nodegate.io"
+
+// renewDeadline is how long the leader acts without a renewal of the lease, which lasts 15 seconds.
+const renewDeadline = 10 * time.Second
 
 // run runs the operator until the context ends.
 func run(ctx context.Context, o *options, settings *operator.Options) error {
@@ -56,6 +60,8 @@ func run(ctx context.Context, o *options, settings *operator.Options) error {
 	if o.election.enabled {
 		settings.Lease = o.election.lease()
 		managed.LeaderElectionLabels = settings.Lease.Labels
+		managed.RenewDeadline = new(renewDeadline)
+		cfg.Wrap((&leader.Fence{Lease: leaseName, Valid: renewDeadline}).Wrap)
 	}
 	managed.Cache = operator.CacheOptions(cfg)
 	mgr, err := ctrl.NewManager(cfg, managed)

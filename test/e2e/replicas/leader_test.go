@@ -5,6 +5,8 @@ package replicas
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 
 // TestALeaderThatWasFrozen is stopped in the middle of its writes, for longer than its lease. The other replica
 // finishes what it began, and then everything turns out otherwise. When the first one goes on, it still has writes to
-// make by what it knew before: none of them may be carried out.
+// make by what it knew before, and hears of nodes before it hears of rules: none of its writes may be carried out.
 func TestALeaderThatWasFrozen(t *testing.T) {
 	const nodes = 150
 	e := newPool(t, nodes)
@@ -46,6 +48,15 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 	e.Eventually("the next leader taints the others", e.taintedAre(nodes))
 	e.ReportAll(true)
 	e.Eventually("and releases all", e.taintedAre(0))
+	// What the rule required is missing now. The first replica may hear of that before it hears of the edited rule.
+	const other = "example.com/Other"
+	for _, node := range e.Nodes {
+		e.Report(node, other, true)
+	}
+	e.Edit(rule, func() { rule.Spec.Conditions[0].Type = other })
+	e.Looked()
+	e.ReportAll(false)
+	e.Must(e.taintedAre(0)())
 
 	list, err := e.Clientset.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	e.Must(err)
@@ -60,6 +71,9 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 		t.Error("the replica that lost its lease goes on")
 	}
 	e.noneTainted(changes)
+	if !slices.ContainsFunc(first.Log(), func(line string) bool { return strings.Contains(line, "not renewed its lease") }) {
+		t.Error("its writes are not refused for want of a lease")
+	}
 	e.Must(e.taintedAre(0)())
 	e.Must(e.Client.Delete(t.Context(), rule)) // while there is an operator that cleans up
 	e.Eventually("the rule is gone", e.Gone(rule))

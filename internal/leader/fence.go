@@ -1,0 +1,85 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"sync"
+	"time"
+)
+
+// Fence refuses the writes of a process that has had a lease, and has not renewed it for a time. A process that was
+// stopped for longer than its lease goes on as the leader until the election notices, and would act on what it knew
+// before: meanwhile another one leads. It is safe for concurrent use.
+type Fence struct {
+	// Lease is the name of the lease.
+	Lease string
+	// Valid is how long the process may write after it has begun to renew the lease: less than the lease lasts.
+	Valid time.Duration
+
+	now     func() time.Time // of tests
+	mu      sync.Mutex
+	renewed time.Time // zero: the process has had no lease yet
+}
+
+// errExpired means that the process may lead no longer.
+var errExpired = errors.New("this process has not renewed its lease in time: another one may lead, so nothing is written")
+
+// Wrap returns a transport that refuses writes.
+func (f *Fence) Wrap(inner http.RoundTripper) http.RoundTripper { return &fenced{inner, f} }
+
+type fenced struct {
+	http.RoundTripper
+	fence *Fence
+}
+
+// WrappedRoundTripper lets client-go find the transport.
+func (t *fenced) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	f := t.fence
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return t.RoundTripper.RoundTrip(r)
+	}
+	if resource, name := path.Split(r.URL.Path); name != f.Lease || path.Base(resource) != "leases" {
+		if f.expired() {
+			if r.Body != nil {
+				_ = r.Body.Close() // as a RoundTripper must
+			}
+			return nil, errExpired
+		}
+		return t.RoundTripper.RoundTrip(r)
+	}
+	begun := f.clock()
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err == nil && answer.StatusCode == http.StatusOK {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.renewed = begun
+	}
+	return answer, err
+}
+
+func (f *Fence) clock() time.Time {
+	if f.now != nil {
+		return f.now()
+	}
+	return time.Now()
+}
+
+// expired reports whether the lease may have expired. While a machine is suspended, its monotonic clock may stand still,
+// so that the time of day counts, too.
+func (f *Fence) expired() bool {
+	f.mu.Lock()
+	renewed := f.renewed
+	f.mu.Unlock()
+	if renewed.IsZero() {
+		return false
+	}
+	now := f.clock()
+	return max(now.Sub(renewed), now.Round(0).Sub(renewed.Round(0))) > f.Valid
+}

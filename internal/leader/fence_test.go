@@ -1,0 +1,87 @@
+// Copyright 2026 The Nodegate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package leader
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+type answers struct {
+	status int
+	sent   []string
+	during func()
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	a.sent = append(a.sent, r.Method)
+	if a.during != nil {
+		a.during()
+	}
+	return &http.Response{StatusCode: a.status, Body: http.NoBody}, nil
+}
+
+func TestFence(t *testing.T) {
+	const lease = "/apis/coordination.k8s.io/v1/namespaces/nodegate-system/leases/operator.nodegate.io"
+	const node = "/api/v1/nodes/n"
+	now := time.Now()
+	server := &answers{status: http.StatusOK}
+	transport := (&Fence{Lease: "operator.nodegate.io", Valid: 10 * time.Second,
+		now: func() time.Time { return now }}).Wrap(server)
+	send := func(method, path string) error {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, "https://server"+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(server.sent)
+		answer, err := transport.RoundTrip(r)
+		if (err == nil) != (len(server.sent) > before) {
+			t.Errorf("%s %s: sent %v, and %v", method, path, server.sent[before:], err)
+		}
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err
+	}
+	pass := func(d time.Duration, renews bool) {
+		if now = now.Add(d); renews {
+			if err := send(http.MethodPut, lease); err != nil {
+				t.Errorf("renewing the lease: %v", err)
+			}
+		}
+	}
+	may := func(when string, want error) {
+		t.Helper()
+		for _, path := range []string{node, strings.Replace(lease, "operator.", "other.", 1),
+			"/api/v1/namespaces/nodegate-system/secrets/operator.nodegate.io"} {
+			if err := send(http.MethodPatch, path); !errors.Is(err, want) {
+				t.Errorf("%s, %s: %v", when, path, err)
+			}
+		}
+		if err := send(http.MethodGet, node); err != nil {
+			t.Errorf("%s, reading: %v", when, err)
+		}
+	}
+
+	pass(time.Hour, false)
+	may("before it has had the lease", nil)
+	pass(0, true)
+	pass(10*time.Second, false)
+	may("within the time", nil)
+	pass(time.Second, false)
+	may("after the time", errExpired)
+	server.status = http.StatusConflict
+	pass(0, true)
+	may("after a renewal that was refused", errExpired)
+	server.status = http.StatusOK
+	server.during = func() { now, server.during = now.Add(11*time.Second), nil }
+	pass(0, true)
+	may("after a renewal that took too long", errExpired)
+	pass(0, true)
+	may("after a renewal", nil)
+}
