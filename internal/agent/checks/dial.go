@@ -17,8 +17,8 @@ import (
 // Node's status that belong to this machine. The address that a name resolves to counts. AllowRemote removes this
 // limit.
 //
-// A local address is not enough: kube-proxy in IPVS mode adds the address of every Service to the link kube-ipvs0. An
-// address of the Node may be on any link.
+// A local address is not enough: it may be the pod bridge's, or a Service's. kube-proxy in IPVS mode adds the address
+// of every Service to a link.
 func (env Environment) Dialer() *net.Dialer {
 	d := &net.Dialer{}
 	if !env.AllowRemote {
@@ -38,43 +38,20 @@ func (env Environment) refuseRemote(address string) error {
 	return fmt.Errorf("%s is not an address of this node, and the agent runs without --allow-remote", host)
 }
 
-// ipvs is the link with the addresses of Services.
-const ipvs = "kube-ipvs0"
-
 func (env Environment) isOwn(ip net.IP) bool {
 	if ip.IsLoopback() || ip.IsUnspecified() {
 		return true
 	}
-	link, ok := linkOf(ip)
-	if !ok {
-		return false
-	}
-	if env.Node != nil {
-		if n, _ := env.Node.Current(); n.Object != nil {
-			return slices.ContainsFunc(n.Object.Status.Addresses, func(a corev1.NodeAddress) bool {
-				return ip.Equal(net.ParseIP(a.Address))
-			})
-		}
-	}
-	return link != ipvs // the Node is unknown: its addresses are usually not on that link
+	return env.Node != nil && isLocal(ip) && slices.ContainsFunc(env.Node.Addresses(), func(a corev1.NodeAddress) bool {
+		return ip.Equal(net.ParseIP(a.Address))
+	})
 }
 
-// linkOf returns the name of the link that has an address.
-func linkOf(ip net.IP) (string, bool) {
-	links, err := net.Interfaces()
-	if err != nil {
-		return "", false
-	}
-	for i := range links {
-		addresses, err := links[i].Addrs()
-		if err != nil {
-			continue
-		}
-		for _, a := range addresses {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-				return links[i].Name, true
-			}
-		}
-	}
-	return "", false
+// isLocal reports whether a link of this machine has the address.
+func isLocal(ip net.IP) bool {
+	local, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(local, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }

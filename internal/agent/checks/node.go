@@ -33,6 +33,9 @@ type NodeSource interface {
 	Current() (Node, bool)
 	// Wait returns the node as soon as the API server has answered or ctx has ended.
 	Wait(ctx context.Context) Node
+	// Addresses returns the addresses in the status of the last known node, fresh or not, and also after it was deleted.
+	// It does not block.
+	Addresses() []corev1.NodeAddress
 }
 
 // nodeCheck returns a check of the Node object. It passes while the API server is unavailable. Without a source,

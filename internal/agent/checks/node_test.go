@@ -23,6 +23,13 @@ type fixed Node
 func (f fixed) Current() (Node, bool)     { return Node(f), true }
 func (f fixed) Wait(context.Context) Node { return Node(f) }
 
+func (f fixed) Addresses() []corev1.NodeAddress {
+	if f.Object == nil {
+		return nil
+	}
+	return f.Object.Status.Addresses
+}
+
 func TestNodeReady(t *testing.T) {
 	since := time.Now()
 	ready := func(status corev1.ConditionStatus, reason string) *corev1.Node {
@@ -242,7 +249,8 @@ type starved struct {
 	free chan struct{}
 }
 
-func (s starved) Current() (Node, bool) { return Node{}, false }
+func (s starved) Current() (Node, bool)           { return Node{}, false }
+func (s starved) Addresses() []corev1.NodeAddress { return nil }
 
 func (s starved) Wait(ctx context.Context) Node {
 	if ctx.Err() == nil {

@@ -173,22 +173,21 @@ func TestAddressesOfServices(t *testing.T) {
 	known.Status.Addresses = []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: "192.0.2.2"}, {Type: corev1.NodeExternalIP, Address: "198.51.100.1"},
 	}
-	for _, c := range []struct {
-		address             string
-		whenKnown, whenNone bool
-	}{
-		{"127.0.0.1", true, true},
-		{"192.0.2.2", true, true},      // the Node's
-		{"192.0.2.9", false, true},     // local, and not the Node's
-		{"10.96.0.1", false, false},    // a Service's
-		{"198.51.100.1", false, false}, // the Node's, but elsewhere: a NAT's
+	for address, want := range map[string]bool{
+		"127.0.0.1":    true,
+		"192.0.2.2":    true,  // the Node's
+		"192.0.2.9":    false, // local, and not the Node's
+		"10.96.0.1":    false, // a Service's
+		"198.51.100.1": false, // the Node's, but elsewhere: a NAT's
 	} {
-		to := net.JoinHostPort(c.address, "80")
-		if got := (Environment{Node: fixed{Object: known}}).refuseRemote(to) == nil; got != c.whenKnown {
-			t.Errorf("%s with the Node known: %t", c.address, got)
+		to := net.JoinHostPort(address, "80")
+		if got := (Environment{Node: fixed{Object: known}}).refuseRemote(to) == nil; got != want {
+			t.Errorf("%s with the Node known: %t", address, got)
 		}
-		if got := (Environment{}).refuseRemote(to) == nil; got != c.whenNone {
-			t.Errorf("%s without a Node: %t", c.address, got)
+		for name, env := range map[string]Environment{"an unknown": {Node: fixed{}}, "no": {}} {
+			if got := env.refuseRemote(to) == nil; got != (address == "127.0.0.1") {
+				t.Errorf("%s with %s Node: %t", address, name, got)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@
 package nodewatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -80,9 +81,10 @@ type Watcher struct {
 	answer   func()
 	known    bool // the API server has answered: object, or nil if there is none
 	object   *corev1.Node
-	missing  bool      // the API server has answered that there is no node
-	readAt   time.Time // of the last answer
-	err      error     // why the API server is unavailable; nil: it is available
+	last     *corev1.Node // the last object; nil only if there was none
+	missing  bool         // the API server has answered that there is no node
+	readAt   time.Time    // of the last answer
+	err      error        // why the API server is unavailable; nil: it is available
 	warned   time.Time
 	watching bool
 	reading  chan struct{} // closed when the read in progress has ended
@@ -95,8 +97,8 @@ type Watcher struct {
 // New returns a watcher.
 func New(o Options) *Watcher {
 	answered := make(chan struct{})
-	return &Watcher{Options: o, object: o.Last, answered: answered, answer: sync.OnceFunc(func() { close(answered) }),
-		failed: make(chan struct{}, 1)}
+	return &Watcher{Options: o, object: o.Last, last: o.Last, answered: answered,
+		answer: sync.OnceFunc(func() { close(answered) }), failed: make(chan struct{}, 1)}
 }
 
 // OnChange registers a function to call after each change. It must return at once. Call OnChange before Run.
@@ -166,6 +168,16 @@ func (w *Watcher) Object() *corev1.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.object
+}
+
+// Addresses implements checks.NodeSource.
+func (w *Watcher) Addresses() []corev1.NodeAddress {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		return nil
+	}
+	return w.last.Status.Addresses
 }
 
 // Unavailable returns why the API server is unavailable; nil if it is available or was not asked yet.
@@ -262,7 +274,7 @@ func (w *Watcher) store(began time.Time, node *corev1.Node) {
 	}
 	w.mu.Lock()
 	if !began.Before(w.readAt) || node != nil && !Older(node, w.object) {
-		w.object = node
+		w.object, w.last = node, cmp.Or(node, w.last)
 	}
 	if was := w.missing; was != (w.object == nil) {
 		w.missing = !was

@@ -397,6 +397,38 @@ func TestWhatHasChangedMeanwhileComesIntoForce(t *testing.T) {
 	})
 }
 
+// TestAddresses has those of the last known node in each state of the watcher.
+func TestAddresses(t *testing.T) {
+	at := func(address string) *corev1.Node {
+		n := node("7", "True")
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{node: at("192.0.2.2"), errs: map[string]error{"list": errHangs}}
+		w, _ := start(t, Options{Connect: a.connect, Last: at("192.0.2.1")})
+		is := func(when, state, want string) {
+			t.Helper()
+			expect(t, w, state)
+			if got := w.Addresses(); len(got) != 1 || got[0].Address != want {
+				t.Errorf("%s: got %v", when, got)
+			}
+		}
+		is("starting", "would have to wait", "192.0.2.1")
+		time.Sleep(RequestLimit)
+		is("unavailable", "unavailable: no answer within 1s", "192.0.2.1")
+		a.set(func() { a.errs = map[string]error{"watch": errForbidden} })
+		time.Sleep(lastRetry)
+		is("polling", "would have to wait", "192.0.2.2")
+		a.set(func() { a.node = nil })
+		w.Wait(t.Context())
+		is("deleted", "none", "192.0.2.2")
+	})
+	if got := New(Options{}).Addresses(); got != nil {
+		t.Errorf("never known: %v", got)
+	}
+}
+
 // TestAFleetDoesNotRetryInStep has 500 agents ask an API server that answers 429.
 func TestAFleetDoesNotRetryInStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -92,6 +93,7 @@ type known checks.Node
 
 func (k known) Current() (checks.Node, bool)     { return checks.Node(k), true }
 func (k known) Wait(context.Context) checks.Node { return checks.Node(k) }
+func (known) Addresses() []corev1.NodeAddress    { return nil }
 
 // TestTheAgentReadsWhatTheOperatorWrites: the verdict in a node's record.
 func TestTheAgentReadsWhatTheOperatorWrites(t *testing.T) {
