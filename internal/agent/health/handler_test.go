@@ -144,7 +144,7 @@ func TestFailOpenIsInTheHeaderAndAMetric(t *testing.T) {
 		t.Errorf("header %q", got)
 	}
 	want := `
-# HELP node_readiness_agent_check_fail_open 1 if the last result of the check was fail-open, otherwise 0.
+# HELP node_readiness_agent_check_fail_open 1 if the last result of the check was fail-open, otherwise 0. Absent if no request has run the check for 6 minutes.
 # TYPE node_readiness_agent_check_fail_open gauge
 node_readiness_agent_check_fail_open{check="good"} 0
 node_readiness_agent_check_fail_open{check="http:*"} 1
@@ -155,6 +155,40 @@ node_readiness_agent_check_fail_open{check="open"} 1
 		"node_readiness_agent_check_fail_open"); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTheMetricOfFailOpenForgetsRequestsByHand: an alert stays only for checks that load balancers go on to ask for.
+func TestTheMetricOfFailOpenForgetsRequestsByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, registry := testHandler(), prometheus.NewRegistry()
+		h.Metrics = NewMetrics(registry)
+		expect := func(when, want string) {
+			t.Helper()
+			var got []string
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				if f.GetName() != "node_readiness_agent_check_fail_open" {
+					continue
+				}
+				for _, m := range f.GetMetric() {
+					got = append(got, fmt.Sprintf("%s=%v", m.GetLabel()[0].GetValue(), m.GetGauge().GetValue()))
+				}
+			}
+			if strings.Join(got, " ") != want {
+				t.Errorf("%s: %v", when, got)
+			}
+		}
+		ask(h, "GET", "/health?check=rule:typing-error,good,open")
+		expect("at once", "good=0 open=1 rule:*=1")
+		time.Sleep(5 * time.Minute) // as long as the slowest load balancers wait
+		expect("before the next request", "good=0 open=1 rule:*=1")
+		ask(h, "GET", "/health?check=open")
+		time.Sleep(5 * time.Minute)
+		expect("much later", "open=1")
+	})
 }
 
 func TestMaintenanceAndDraining(t *testing.T) {
