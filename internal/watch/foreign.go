@@ -71,7 +71,9 @@ type Foreign struct {
 	Client    dynamic.Interface
 	Rules     *Rules
 
-	known map[string]foreignRule // by name
+	// known are the rules that count, by name. unfinished are those of a look that failed, as far as it has read them: the
+	// next look does not read them again.
+	known, unfinished map[string]foreignRule
 	// missing is how many looks in a row found no CRD, and failed how many failed. Looks on request count only if they
 	// timed out: many may come at once. failing is true after so many have failed that no change waits for another one.
 	missing, failed int
@@ -143,7 +145,7 @@ func (f *Foreign) Apply(ctx context.Context, resource schema.GroupVersionResourc
 	default:
 		reading, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		if err := f.read(reading, resource, rule); err != nil {
+		if err := f.read(reading, resource, f.known, rule); err != nil {
 			return err
 		}
 	}
@@ -165,7 +167,7 @@ func (f *Foreign) look(ctx context.Context, asked bool) (*schema.GroupVersionRes
 		if len(f.known) > 0 && f.missing < looks {
 			return nil, "", errNoCRD
 		}
-		f.known = nil
+		f.known, f.unfinished = nil, nil
 		f.serve()
 		return nil, "", nil
 	}
@@ -174,18 +176,23 @@ func (f *Foreign) look(ctx context.Context, asked bool) (*schema.GroupVersionRes
 	if err != nil {
 		return nil, "", fmt.Errorf("listing rules: %w", err)
 	}
-	before := f.known
-	f.known = make(map[string]foreignRule, len(list.Items))
+	next := make(map[string]foreignRule, len(list.Items))
 	for i := range list.Items {
 		name := list.Items[i].Name
-		if rule, ok := before[name]; ok {
-			f.known[name] = rule
+		if rule, ok := f.known[name]; ok {
+			next[name] = rule
 		}
-		if err := f.read(ctx, *resource, &list.Items[i]); err != nil {
-			f.known = before
+		if rule, ok := f.unfinished[name]; ok {
+			next[name] = rule
+		}
+	}
+	f.unfinished = next
+	for i := range list.Items {
+		if err := f.read(ctx, *resource, next, &list.Items[i]); err != nil {
 			return nil, "", err
 		}
 	}
+	f.known, f.unfinished = next, nil
 	f.serve()
 	return resource, list.ResourceVersion, nil
 }
@@ -213,15 +220,15 @@ func (f *Foreign) find(ctx context.Context) (*schema.GroupVersionResource, error
 	return nil, err
 }
 
-// read reads a rule whose metadata is known, unless this generation of it has been read.
-func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource,
+// read reads a rule whose metadata is known into rules, unless they have this generation of it.
+func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource, rules map[string]foreignRule,
 	rule *metav1.PartialObjectMetadata) error {
-	have, known := f.known[rule.Name]
+	have, known := rules[rule.Name]
 	continues := types.UID(rule.Annotations[v1alpha1.SuccessorAnnotation])
 	if known && have.uid == rule.UID && have.version == resource.Version && have.generation == rule.Generation &&
 		rule.Generation > 0 {
 		have.continues = continues
-		f.known[rule.Name] = have
+		rules[rule.Name] = have
 		return nil
 	}
 	list, err := f.Client.Resource(resource).List(ctx, metav1.ListOptions{
@@ -229,6 +236,7 @@ func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource
 	if err != nil {
 		return fmt.Errorf("reading rule %q: %w", rule.Name, err)
 	}
+	delete(rules, rule.Name) // it may have been deleted since
 	for i := range list.Items {
 		one := &list.Items[i]
 		next := foreignRule{uid: one.GetUID(), version: resource.Version, generation: one.GetGeneration(),
@@ -237,7 +245,7 @@ func (f *Foreign) read(ctx context.Context, resource schema.GroupVersionResource
 			log.FromContext(ctx).Info("A rule of another controller has no taint that this version of Nodegate can read",
 				"rule", one.GetName(), "apiVersion", one.GetAPIVersion())
 		}
-		f.known[one.GetName()] = next
+		rules[one.GetName()] = next
 	}
 	return nil
 }

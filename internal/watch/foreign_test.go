@@ -48,8 +48,9 @@ type theirAPI struct {
 	noList bool
 	// hangs selects requests that are never answered.
 	hangs func(*url.URL) bool
-	// again says that the rules were deleted and created again, with other taints.
-	again bool
+	// again are the keys of rules that were deleted and created again, with other taints, and gone those of rules that
+	// were deleted since they were listed.
+	again, gone string
 	// continues is the rule whose copies all rules are.
 	continues string
 }
@@ -63,7 +64,7 @@ func theirRule(key, generation string) object {
 
 // rule returns a rule, as it is on the API server.
 func (a *theirAPI) rule(key string) object {
-	if !a.again {
+	if !strings.Contains(a.again, key) {
 		out := theirRule(key, "1")
 		if a.continues != "" {
 			metadata, _ := out["metadata"].(object)
@@ -124,8 +125,12 @@ func (a *theirAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = a.events
 	case one:
 		a.read++
+		items := []object{}
+		if !strings.Contains(a.gone, name) {
+			items = append(items, a.rule(name))
+		}
 		answer = append(answer, object{"kind": "NodeReadinessRuleList", "apiVersion": group + "/v2",
-			"metadata": object{"resourceVersion": "1"}, "items": []object{a.rule(name)}})
+			"metadata": object{"resourceVersion": "1"}, "items": items})
 	default:
 		items := []object{}
 		for _, key := range a.listed {
@@ -210,7 +215,7 @@ func TestForeign(t *testing.T) {
 		{tells: "served again", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"}}, found: true,
 			foreign: []string{"c"}},
 		{tells: "created again meanwhile", api: &theirAPI{status: http.StatusOK, versions: both, listed: []string{"c"},
-			again: true}, found: true, foreign: []string{"again-c"}, read: 1},
+			again: "c"}, found: true, foreign: []string{"again-c"}, read: 1},
 		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"again-c"}},
 		{tells: "the CRD is gone", api: &theirAPI{status: http.StatusOK}, fails: true, foreign: []string{"again-c"}},
 		{tells: "this is certain", api: &theirAPI{status: http.StatusOK}},
@@ -290,6 +295,38 @@ func TestReadsThatHang(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestALookThatTakesTooLongIsContinued by the next one: it reads only what has not been read.
+func TestALookThatTakesTooLongIsContinued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, f := newForeign(t)
+		api.status, api.versions = http.StatusOK, []string{"v2"}
+		const most = 2 // reads in one look
+		api.hangs = func(u *url.URL) bool { return u.Query().Has("fieldSelector") && api.read == most }
+		for _, s := range []struct {
+			tells, listed, again, gone string
+			read                       int
+			foreign                    string
+		}{
+			{tells: "the first look", listed: "abcde", read: most},
+			{tells: "a is gone before it counted", listed: "bcde", read: most},
+			{tells: "so is b, after the list", listed: "bcde", again: "b", gone: "b", read: most, foreign: "c d e"},
+			{tells: "the former rules count", listed: "cdf", again: "cd", read: most, foreign: "c d e"},
+			{tells: "the last one", listed: "cdf", again: "cd", read: 1, foreign: "again-c again-d f"},
+		} {
+			api.listed, api.again, api.gone, api.read = strings.Split(s.listed, ""), s.again, s.gone, 0
+			_, _, err := f.Look(t.Context(), false)
+			var foreign []string
+			for id := range f.Rules.Set().Foreign() {
+				foreign = append(foreign, strings.TrimPrefix(id.Key, "example.com/"))
+			}
+			slices.Sort(foreign)
+			if got := strings.Join(foreign, " "); got != s.foreign || api.read != s.read {
+				t.Errorf("%s: foreign %q, read %d: %v", s.tells, got, api.read, err)
+			}
+		}
+	})
 }
 
 // TestChangesWhileReadsHang: many changes of rules do not each wait for a look of their own.
