@@ -53,8 +53,8 @@ func (o *servingOptions) bind(fs *pflag.FlagSet) {
 		"Serve metrics over HTTPS, and only to clients that may get the URL /metrics. The API server authenticates and "+
 			"authorizes them.")
 	fs.StringVar(&o.metricsCertDir, "metrics-cert-dir", "",
-		"Directory with tls.crt and tls.key for --metrics-secure. The operator reloads them when they change. Default: a "+
-			"self-signed certificate.")
+		"Directory with tls.crt and tls.key for --metrics-secure. The operator waits for them, and reloads them when they "+
+			"change. Default: a self-signed certificate.")
 	fs.BoolVar(&o.nodeStates, "enable-node-state-metrics", false, "Also serve metrics of the Node Readiness "+
 		"Controller: nodes by state, failed conditions, and when each rule was last reconciled.")
 	fs.DurationVar(&o.objective, "startup-objective", 5*time.Minute, "Objective for the time from a node's creation to "+

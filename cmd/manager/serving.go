@@ -6,26 +6,23 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"github.com/nodegate/nodegate/internal/admission"
+	"github.com/nodegate/nodegate/internal/admission/certs"
 )
 
 // maxConnections is the number of open connections of a port.
@@ -119,23 +116,22 @@ func listen(ctx context.Context, mgr manager.Manager, name, address string, hand
 		ShutdownTimeout: new(5 * time.Second)})
 }
 
-// certificate reads the certificate of metrics, and follows its changes. Without files, it is self-signed.
+// certificate returns the certificate of metrics: from files, which it waits for and follows, or else a self-signed one.
 func (o *servingOptions) certificate(mgr manager.Manager) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
-	cert, key := filepath.Join(o.metricsCertDir, "tls.crt"), filepath.Join(o.metricsCertDir, "tls.key")
-	if _, err := os.Stat(cert); o.metricsCertDir == "" || errors.Is(err, os.ErrNotExist) {
-		cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	if o.metricsCertDir != "" {
+		certificate, err := certs.FromFiles(mgr, "metrics", o.metricsCertDir)
 		if err != nil {
 			return nil, err
 		}
-		pair, err := tls.X509KeyPair(cert, key)
-		config.Certificates = []tls.Certificate{pair}
-		return config, err
+		config.GetCertificate = certificate.Get
+		return config, nil
 	}
-	watcher, err := certwatcher.New(cert, key)
+	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
 	if err != nil {
 		return nil, err
 	}
-	config.GetCertificate = watcher.GetCertificate
-	return config, mgr.Add(watcher)
+	pair, err := tls.X509KeyPair(cert, key)
+	config.Certificates = []tls.Certificate{pair}
+	return config, err
 }

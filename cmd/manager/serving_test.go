@@ -4,12 +4,20 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/nodegate/nodegate/test/cluster"
 )
 
 // TestClientsOfAPortAreLimited sends headers of 100 KiB, and opens more connections than the server keeps.
@@ -51,4 +59,39 @@ func TestClientsOfAPortAreLimited(t *testing.T) {
 	if n, err := idle.Read(answer); err == nil || strings.Contains(err.Error(), "timeout") {
 		t.Errorf("the connection that was idle longest is open: %d bytes, %v", n, err)
 	}
+}
+
+// runner is a manager that starts at once what is added to it.
+type runner struct {
+	manager.Manager
+	ctx context.Context
+}
+
+func (r runner) Add(runnable manager.Runnable) error {
+	go func() { _ = runnable.Start(r.ctx) }()
+	return nil
+}
+
+// TestTheCertificateOfMetricsMayComeLater: a client that trusts its authority must not meet another certificate.
+func TestTheCertificateOfMetricsMayComeLater(t *testing.T) {
+	o := &servingOptions{metricsCertDir: filepath.Join(t.TempDir(), "later")}
+	config, err := o.certificate(runner{ctx: t.Context()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.GetCertificate == nil || len(config.Certificates) > 0 {
+		t.Fatal("metrics are served with a self-signed certificate")
+	}
+	if _, err := config.GetCertificate(nil); err == nil || !strings.Contains(err.Error(), o.metricsCertDir) {
+		t.Errorf("the error does not name the directory: %v", err)
+	}
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+	cluster.Must(t, err)
+	cluster.Must(t, os.Mkdir(o.metricsCertDir, 0o700))
+	cluster.Must(t, os.WriteFile(filepath.Join(o.metricsCertDir, "tls.key"), key, 0o600))
+	cluster.Must(t, os.WriteFile(filepath.Join(o.metricsCertDir, "tls.crt"), certificate, 0o600))
+	cluster.Eventually(t, "the certificate", func() error {
+		_, err := config.GetCertificate(nil)
+		return err
+	})
 }

@@ -70,7 +70,7 @@ func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *Options) (*no
 
 func (o *Options) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
 	if o.Webhooks.CertFiles {
-		return certs.FromFiles(mgr, o.Webhooks.CertDir)
+		return certs.WebhooksFromFiles(mgr, o.Webhooks.CertDir)
 	}
 	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name}
 	if policy := o.Webhooks.NodeFailurePolicy; policy != "" {

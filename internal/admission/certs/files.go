@@ -21,41 +21,49 @@ import (
 // retryFiles is the delay between two tries to read files that do not exist yet.
 const retryFiles = time.Second
 
-// FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. The
-// program that keeps the files must also write the certificate authority into the webhook configurations.
-func FromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
-	c := waiting("the webhooks' certificate in %s has not been read yet", dir)
+// WebhooksFromFiles is FromFiles for webhooks. The program that keeps the files must also write the certificate
+// authority into the webhook configurations.
+func WebhooksFromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
+	c, err := FromFiles(mgr, "webhooks", dir)
+	serving.Store(c)
+	return c, err
+}
+
+// FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. of
+// names what they are for.
+func FromFiles(mgr manager.Manager, of, dir string) (*Certificate, error) {
+	c := &Certificate{problem: fmt.Errorf("the certificate of %s in %s has not been read yet", of, dir)}
 	follow := admission.EveryReplica(func(ctx context.Context) error {
 		for ctx.Err() == nil {
-			if watcher := c.findFiles(ctx, dir); watcher != nil {
+			if watcher := c.findFiles(ctx, of, dir); watcher != nil {
 				watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
 				c.succeed()
 				if err := watcher.Start(ctx); err != nil {
-					c.fail(fmt.Errorf("watching the webhooks' certificate in %s: %w", dir, err))
+					c.fail(fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err))
 				}
 			}
 		}
 		return nil
 	})
 	if err := mgr.Add(follow); err != nil {
-		return nil, fmt.Errorf("watching the webhooks' certificate in %s: %w", dir, err)
+		return nil, fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err)
 	}
 	return c, nil
 }
 
 // findFiles waits for readable files. It returns nil if the context ends first.
-func (c *Certificate) findFiles(ctx context.Context, dir string) (watcher *certwatcher.CertWatcher) {
-	logger, logged := log.FromContext(ctx).WithName("certs"), ""
+func (c *Certificate) findFiles(ctx context.Context, of, dir string) (watcher *certwatcher.CertWatcher) {
+	logger, logged := log.FromContext(ctx).WithName("certs").WithValues("of", of, "dir", dir), ""
 	_ = wait.PollUntilContextCancel(ctx, retryFiles, true, func(context.Context) (bool, error) {
 		found, err := certwatcher.New(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
 		if err == nil {
-			logger.Info("Serving webhooks with a certificate from files", "dir", dir)
+			logger.Info("Serving with a certificate from files")
 			watcher = found
 			return true, nil
 		}
-		if err = fmt.Errorf("the webhooks' certificate in %s: %w", dir, err); logged != err.Error() {
+		if err = fmt.Errorf("the certificate of %s in %s: %w", of, dir, err); logged != err.Error() {
 			logged = err.Error()
-			logger.Error(err, "Webhooks cannot be served yet")
+			logger.Error(err, "Cannot serve yet: waiting for tls.crt and tls.key")
 		}
 		c.fail(err)
 		return false, nil

@@ -324,7 +324,7 @@ func TestAnExpiredCertificateIsAProblem(t *testing.T) {
 var _ = Describe("A certificate from files", func() {
 	It("is waited for, served, and replaced without a restart", func(ctx context.Context) {
 		r := start(func(_ context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
-			return FromFiles(mgr, dir)
+			return WebhooksFromFiles(mgr, dir)
 		})
 		defer r.stop()
 		Eventually(r.ready).Should(MatchError(ContainSubstring("no such file")))
