@@ -70,9 +70,9 @@ func addNodeAdmission(ctx context.Context, mgr manager.Manager, o *Options) (*no
 
 func (o *Options) certificate(ctx context.Context, mgr manager.Manager) (*certs.Certificate, error) {
 	if o.Webhooks.CertFiles {
-		return certs.WebhooksFromFiles(mgr, o.Webhooks.CertDir)
+		return certs.WebhooksFromFiles(mgr, o.Clock, o.Webhooks.CertDir)
 	}
-	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name}
+	managed := certs.Managed{Namespace: o.Namespace, Name: o.Webhooks.Name, Clock: o.Clock}
 	if policy := o.Webhooks.NodeFailurePolicy; policy != "" {
 		managed.Amend = func(u *unstructured.Unstructured) error { return node.SetFailurePolicy(u, policy) }
 	}

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -29,7 +29,7 @@ var problems = promauto.With(metrics.Registry).NewGaugeFunc(prometheus.GaugeOpts
 	Name: "node_readiness_webhook_certificate_problem",
 	Help: "1 while this replica has no valid certificate for its webhooks or cannot renew it, otherwise 0.",
 }, func() float64 {
-	if c := serving.Load(); c != nil && c.troubled(time.Now()) {
+	if c := serving.Load(); c != nil && c.troubled() {
 		return 1
 	}
 	return 0
@@ -37,6 +37,8 @@ var problems = promauto.With(metrics.Registry).NewGaugeFunc(prometheus.GaugeOpts
 
 // Certificate holds the webhook server's certificate once there is one. It is safe for concurrent use.
 type Certificate struct {
+	clock clock.PassiveClock // the API server's, which validates the certificate of webhooks
+
 	mu      sync.RWMutex
 	current *tls.Certificate
 	problem error // why there is none, or why it cannot be kept
@@ -44,8 +46,8 @@ type Certificate struct {
 }
 
 // waiting returns a Certificate without a certificate, and the reason.
-func waiting(format string, args ...any) *Certificate {
-	c := &Certificate{problem: fmt.Errorf(format, args...)}
+func waiting(clock clock.PassiveClock, format string, args ...any) *Certificate {
+	c := &Certificate{clock: clock, problem: fmt.Errorf(format, args...)}
 	serving.Store(c)
 	return c
 }
@@ -68,7 +70,7 @@ func (c *Certificate) Ready(*http.Request) error {
 	switch {
 	case c.current == nil:
 		return c.problem
-	case c.expired(time.Now()):
+	case c.expired():
 		return errors.Join(errors.New("the webhooks' certificate has expired"), c.problem)
 	case !c.trusted:
 		return errors.Join(errors.New("the certificate authority of the webhooks is not in their configurations yet"),
@@ -79,15 +81,15 @@ func (c *Certificate) Ready(*http.Request) error {
 
 // troubled reports whether there is no valid certificate, or it cannot be kept. A certificate from files expires if
 // nothing renews it.
-func (c *Certificate) troubled(now time.Time) bool {
+func (c *Certificate) troubled() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.problem != nil || c.expired(now)
+	return c.problem != nil || c.expired()
 }
 
 // expired reports whether the certificate has expired. The caller holds the lock.
-func (c *Certificate) expired(now time.Time) bool {
-	return c.current != nil && c.current.Leaf != nil && now.After(c.current.Leaf.NotAfter)
+func (c *Certificate) expired() bool {
+	return c.current != nil && c.current.Leaf != nil && c.clock.Now().After(c.current.Leaf.NotAfter)
 }
 
 // set replaces the certificate for all new connections.

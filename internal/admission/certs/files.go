@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,16 +24,20 @@ const retryFiles = time.Second
 
 // WebhooksFromFiles is FromFiles for webhooks. The program that keeps the files must also write the certificate
 // authority into the webhook configurations.
-func WebhooksFromFiles(mgr manager.Manager, dir string) (*Certificate, error) {
-	c, err := FromFiles(mgr, "webhooks", dir)
-	serving.Store(c)
-	return c, err
+func WebhooksFromFiles(mgr manager.Manager, clock clock.PassiveClock, dir string) (*Certificate, error) {
+	c := waiting(clock, "the certificate of webhooks in %s has not been read yet", dir)
+	return c, c.follow(mgr, "webhooks", dir)
 }
 
 // FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. of
 // names what they are for.
 func FromFiles(mgr manager.Manager, of, dir string) (*Certificate, error) {
 	c := &Certificate{problem: fmt.Errorf("the certificate of %s in %s has not been read yet", of, dir)}
+	return c, c.follow(mgr, of, dir)
+}
+
+// follow serves the files of a directory while the manager runs.
+func (c *Certificate) follow(mgr manager.Manager, of, dir string) error {
 	follow := admission.EveryReplica(func(ctx context.Context) error {
 		for ctx.Err() == nil {
 			if watcher := c.findFiles(ctx, of, dir); watcher != nil {
@@ -46,9 +51,9 @@ func FromFiles(mgr manager.Manager, of, dir string) (*Certificate, error) {
 		return nil
 	})
 	if err := mgr.Add(follow); err != nil {
-		return nil, fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err)
+		return fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err)
 	}
-	return c, nil
+	return nil
 }
 
 // findFiles waits for readable files. It returns nil if the context ends first.

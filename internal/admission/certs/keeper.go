@@ -86,7 +86,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	if err := k.live.Get(ctx, k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", k.SecretKey(), err)
 	}
-	data, err := k.renew(secret.Data, time.Now())
+	data, err := k.renew(secret.Data, k.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("creating a certificate for the webhooks: %w", err)
 	}

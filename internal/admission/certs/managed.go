@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -29,6 +30,8 @@ type Managed struct {
 	Namespace string
 	// Name is the name of the Service, of both webhook configurations, and, with "-cert", of the Secret.
 	Name string
+	// Clock tells the time by the API server's clock, which validates the certificate.
+	Clock clock.PassiveClock
 
 	// The defaults are a year and more. Tests shorten them.
 	CALifetime, Lifetime, RenewBefore, CheckEvery time.Duration
@@ -54,7 +57,7 @@ func (m Managed) Add(ctx context.Context, mgr manager.Manager) (*Certificate, er
 	}
 	k := &keeper{
 		Managed: m, live: live, changed: make(chan struct{}, 1),
-		certificate: waiting("the webhooks' certificate is not in Secret %s yet", m.SecretKey()),
+		certificate: waiting(m.Clock, "the webhooks' certificate is not in Secret %s yet", m.SecretKey()),
 	}
 	changes, err := k.follow(ctx, mgr)
 	if err != nil {

@@ -32,6 +32,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
+	"k8s.io/utils/clock"
+	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -135,7 +137,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 	It("is made, served, trusted, renewed and replaced without a restart", func(ctx context.Context) {
 		createConfigurations(ctx, "renewed")
 		managed := Managed{Namespace: "default", Name: "renewed", CALifetime: time.Hour, Lifetime: 8 * time.Second,
-			RenewBefore: 3 * time.Second, CheckEvery: 200 * time.Millisecond}
+			RenewBefore: 3 * time.Second, CheckEvery: 200 * time.Millisecond, Clock: clock.RealClock{}}
 		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
 			m := managed
 			m.Amend = func(o *unstructured.Unstructured) error {
@@ -206,7 +208,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 	It("is not written without a pause while another program writes another authority", func(ctx context.Context) {
 		createConfigurations(ctx, "contested")
 		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
-			return Managed{Namespace: "default", Name: "contested"}.Add(ctx, mgr)
+			return Managed{Namespace: "default", Name: "contested", Clock: clock.RealClock{}}.Add(ctx, mgr)
 		})
 		defer r.stop()
 		Eventually(r.ready).Should(Succeed())
@@ -229,7 +231,7 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 	It("is the same one on all replicas", func(ctx context.Context) {
 		createConfigurations(ctx, "shared")
 		add := func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
-			return Managed{Namespace: "default", Name: "shared"}.Add(ctx, mgr)
+			return Managed{Namespace: "default", Name: "shared", Clock: clock.RealClock{}}.Add(ctx, mgr)
 		}
 		replicas := []*replica{start(add), start(add)}
 		for _, r := range replicas {
@@ -251,6 +253,27 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 })
 
 const day = 24 * time.Hour
+
+var _ = Describe("The clock of a replica's machine", func() {
+	It("does not date the certificate, nor end it", func(ctx context.Context) {
+		createConfigurations(ctx, "ahead")
+		theirs := time.Now().Add(-400 * day) // the API server's clock
+		managed := Managed{Namespace: "default", Name: "ahead", Clock: testclock.NewFakePassiveClock(theirs)}
+		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
+			return managed.Add(ctx, mgr)
+		})
+		defer r.stop()
+		Eventually(r.ready).Should(Succeed())
+		secret := &corev1.Secret{}
+		Expect(server.Client.Get(ctx, managed.SecretKey(), secret)).To(Succeed())
+		for _, file := range []string{caCertFile, certFile} {
+			certificates, err := cert.ParseCertsPEM(secret.Data[file])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(certificates[0].NotBefore).To(BeTemporally("~", theirs.Add(-time.Hour), time.Minute), file)
+		}
+		Expect(testutil.ToFloat64(problems)).To(BeZero())
+	})
+})
 
 func TestACertificateFromTheFutureIsRenewed(t *testing.T) {
 	k := &keeper{Managed: Managed{Namespace: "default", Name: "ahead", CALifetime: 3650 * day, Lifetime: 365 * day,
@@ -308,7 +331,7 @@ func TestAnAuthorityOfAnotherKindIsReplaced(t *testing.T) {
 func TestAnExpiredCertificateIsAProblem(t *testing.T) {
 	before := serving.Load()
 	t.Cleanup(func() { serving.Store(before) })
-	c := waiting("none yet")
+	c := waiting(clock.RealClock{}, "none yet")
 	for _, tc := range []struct {
 		expires time.Duration
 		want    float64
@@ -324,7 +347,7 @@ func TestAnExpiredCertificateIsAProblem(t *testing.T) {
 var _ = Describe("A certificate from files", func() {
 	It("is waited for, served, and replaced without a restart", func(ctx context.Context) {
 		r := start(func(_ context.Context, mgr manager.Manager, dir string) (*Certificate, error) {
-			return WebhooksFromFiles(mgr, dir)
+			return WebhooksFromFiles(mgr, clock.RealClock{}, dir)
 		})
 		defer r.stop()
 		Eventually(r.ready).Should(MatchError(ContainSubstring("no such file")))
