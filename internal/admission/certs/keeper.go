@@ -38,10 +38,15 @@ const (
 	// checkInterval is the least time between two checks after the first checksAtOnce: another program, such as
 	// cainjector, may write another authority each time.
 	checkInterval, checksAtOnce = time.Second, 10
+
+	// injectAnnotation is on webhook configurations into which cert-manager's cainjector writes the authority.
+	injectAnnotation = "cert-manager.io/inject-ca-from"
 )
 
 // keeper keeps the certificate in its Secret, and its authority in the webhook configurations. It runs on all replicas;
-// one write wins. After a failure the keeper tries again, and the Certificate reports the failure.
+// one write wins. After a failure the keeper tries again, and the Certificate reports the failure. While cert-manager
+// keeps the authority, such as during an upgrade that enables it, the keeper writes nothing: it would create the Secret
+// again, which belongs to no installation then, and overwrite the authority in turn with cainjector.
 type keeper struct {
 	Managed
 	certificate *Certificate
@@ -82,6 +87,13 @@ func (k *keeper) run(ctx context.Context) error {
 
 // keep reconciles the certificate in the Secret, in this replica, and in the webhook configurations.
 func (k *keeper) keep(ctx context.Context) error {
+	configurations, unread := k.configurations(ctx)
+	for _, o := range configurations {
+		if _, ok := o.GetAnnotations()[injectAnnotation]; ok {
+			return fmt.Errorf("%s %q has the annotation %s, so cert-manager keeps the certificate authority: run the operator "+
+				"with --webhook-certs=files, or remove the annotation", o.GetKind(), o.GetName(), injectAnnotation)
+		}
+	}
 	secret := &corev1.Secret{}
 	if err := k.live.Get(ctx, k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Secret %s: %w", k.SecretKey(), err)
@@ -101,7 +113,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		return fmt.Errorf("the webhooks' certificate in Secret %s: %w", k.SecretKey(), err)
 	}
 	k.certificate.set(&pair)
-	if err := k.trust(ctx, data[caCertFile]); err != nil {
+	if err := errors.Join(unread, k.trust(ctx, configurations, data[caCertFile])); err != nil {
 		return err
 	}
 	k.certificate.succeed()
@@ -172,22 +184,30 @@ func (k *keeper) write(ctx context.Context, found *corev1.Secret, data map[strin
 	return nil
 }
 
-// trust writes the authority into the webhook configurations.
-func (k *keeper) trust(ctx context.Context, ca []byte) error {
+// configurations reads the webhook configurations that exist. The error is about those that cannot be read.
+func (k *keeper) configurations(ctx context.Context) (found []*unstructured.Unstructured, _ error) {
 	var errs []error
 	for _, kind := range []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"} {
 		o := &unstructured.Unstructured{}
 		o.SetGroupVersionKind(schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: kind})
-		err := k.live.Get(ctx, client.ObjectKey{Name: k.Name}, o)
-		if apierrors.IsNotFound(err) {
+		switch err := k.live.Get(ctx, client.ObjectKey{Name: k.Name}, o); {
+		case apierrors.IsNotFound(err):
 			log.FromContext(ctx).V(2).Info("Webhook configuration not found", "kind", kind, "name", k.Name)
-			continue
+		case err != nil:
+			errs = append(errs, fmt.Errorf("reading %s %q: %w", kind, k.Name, err))
+		default:
+			found = append(found, o)
 		}
-		if err == nil {
-			err = k.trustIn(ctx, o, ca)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("writing the certificate authority into %s %q: %w", kind, k.Name, err))
+	}
+	return found, errors.Join(errs...)
+}
+
+// trust writes the authority into webhook configurations.
+func (k *keeper) trust(ctx context.Context, configurations []*unstructured.Unstructured, ca []byte) error {
+	var errs []error
+	for _, o := range configurations {
+		if err := k.trustIn(ctx, o, ca); err != nil {
+			errs = append(errs, fmt.Errorf("writing the certificate authority into %s %q: %w", o.GetKind(), o.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/cert"
@@ -226,6 +227,56 @@ var _ = Describe("A certificate that the operator keeps itself", func() {
 			}
 		}
 		Expect(writes).To(And(BeNumerically(">", 1), BeNumerically("<", checksAtOnce+10)))
+	})
+
+	It("is left to cert-manager when the webhook configurations are", func(ctx context.Context) {
+		createConfigurations(ctx, "handed-over")
+		managed := Managed{Namespace: "default", Name: "handed-over", Clock: clock.RealClock{}}
+		r := start(func(ctx context.Context, mgr manager.Manager, _ string) (*Certificate, error) {
+			return managed.Add(ctx, mgr)
+		})
+		defer r.stop()
+		Eventually(r.ready).Should(Succeed())
+		theirs, _, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
+		Expect(err).NotTo(HaveOccurred())
+		m, v := &admissionregistrationv1.MutatingWebhookConfiguration{},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{}
+		update := func(o client.Object, change func()) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) { // the operator may write it at the same time
+				g.Expect(server.Client.Get(ctx, client.ObjectKey{Name: "handed-over"}, o)).To(Succeed())
+				change()
+				g.Expect(server.Client.Update(ctx, o)).To(Succeed())
+			}).Should(Succeed())
+		}
+		update(m, func() { m.Annotations = map[string]string{"cert-manager.io/inject-ca-from": "default/handed-over"} })
+		update(v, func() { v.Annotations = m.Annotations })
+		update(m, func() { m.Webhooks[0].ClientConfig.CABundle = theirs })
+		update(v, func() { v.Webhooks[0].ClientConfig.CABundle = theirs })
+		secret := &corev1.Secret{}
+		Expect(server.Client.Get(ctx, managed.SecretKey(), secret)).To(Succeed())
+		Expect(server.Client.Delete(ctx, secret)).To(Succeed())
+
+		Consistently(func(g Gomega) {
+			err := server.Client.Get(ctx, managed.SecretKey(), secret)
+			g.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "the Secret has been created again")
+			mutating, validating := authorities(ctx, "handed-over")
+			g.Expect(mutating).To(Equal(theirs))
+			g.Expect(validating).To(Equal(theirs))
+		}, "2s").Should(Succeed())
+		Expect(r.ready()).To(Succeed(), "replicas of the former kind answer until the rollout has ended")
+		Expect(testutil.ToFloat64(problems)).To(Equal(1.0))
+
+		By("keeping it again when cert-manager does not")
+		update(m, func() { m.Annotations = nil })
+		update(v, func() { v.Annotations = nil })
+		Eventually(func(g Gomega) {
+			mutating, validating := authorities(ctx, "handed-over")
+			g.Expect(mutating).NotTo(Equal(theirs))
+			g.Expect(mutating).To(Equal(validating))
+			_, err := r.shown(mutating)
+			g.Expect(err).NotTo(HaveOccurred())
+		}).Should(Succeed())
 	})
 
 	It("is the same one on all replicas", func(ctx context.Context) {
