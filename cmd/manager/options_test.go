@@ -127,6 +127,30 @@ func TestTheAgentsConfigurationIsInTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
+// The policies believe the account of one namespace. Kustomize's "namespace" changes the account, and not the policies.
+func TestTheRecordGuardExpectsTheOperatorsNamespace(t *testing.T) {
+	guard := "--record-guard-namespace=nodegate-system"
+	for name, c := range map[string]struct {
+		args []string
+		own  string
+		says string
+	}{
+		"the same":             {args: []string{guard}, own: "nodegate-system"},
+		"another one":          {args: []string{guard}, own: "platform", says: "replace each nodegate-system"},
+		"outside of a cluster": {args: []string{guard}},
+		"not said":             {own: "platform"},
+		"no record guard":      {args: []string{guard, "--record-guard=false"}, own: "platform"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := parsed(t, c.args...)
+			_, err := o.settings(c.own)
+			if err == nil && c.says != "" || err != nil && (c.says == "" || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("the error is %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
 func TestElectionOutsideOfACluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		args             []string

@@ -123,7 +123,7 @@ func kubeconfig() (*rest.Config, error) {
 func (o *options) settings(own string) (*operator.Options, error) {
 	agents, wrongAgents := o.agents.configMap(cmp.Or(own, o.election.namespace))
 	webhooks, wrongWebhooks := o.webhooks.settings()
-	errs := []error{wrongWebhooks}
+	errs := []error{wrongWebhooks, o.webhooks.checkNamespace(own)}
 	if o.workers.nodes < 1 {
 		errs = append(errs, fmt.Errorf("--node-concurrent-reconciles: must be at least 1, not %d", o.workers.nodes))
 	}

@@ -25,6 +25,7 @@ const (
 
 type webhookOptions struct {
 	recordGuard     bool
+	guardNamespace  string
 	enabled         bool
 	address         string
 	certs, certDir  string
@@ -69,8 +70,22 @@ func (o *webhookOptions) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.recordGuard, "record-guard", true, "Whether the admission policy is installed that lets only the "+
 		"operator write its records on nodes. If false, any account may have written a record: if only the record of a "+
 		"deleted rule names a taint, the operator reports the taint and does not remove it.")
+	fs.StringVar(&o.guardNamespace, "record-guard-namespace", "", "Namespace of the operator's account in that admission "+
+		"policy. If the operator runs in another namespace, it exits, because the policy would reject its records. "+
+		"Default: not checked.")
 	fs.StringVar(&o.nodePolicy, "node-admission-policy-name", "nodegate-node-admission",
 		"Name of the MutatingAdmissionPolicy for nodes, and of its binding.")
+}
+
+// checkNamespace returns an error if the record guard is for an operator in another namespace than own, which is empty
+// outside of a cluster. Such a guard would reject all records, and new nodes would stay held.
+func (o *webhookOptions) checkNamespace(own string) error {
+	if want := o.guardNamespace; o.recordGuard && own != "" && want != "" && own != want {
+		return fmt.Errorf("--record-guard-namespace: the installed admission policies are for an operator in the namespace "+
+			"%s, but this one runs in %s: to change the namespace, replace each %[1]s in what kustomize renders, or install "+
+			"with Helm: see docs/install.md", want, own)
+	}
+	return nil
 }
 
 // settings returns the settings of the webhooks, or nil if none are served. The error says which flags are wrong.

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"bytes"
 	"cmp"
 	"os"
 	"path/filepath"
@@ -87,6 +88,22 @@ func TestComponents(t *testing.T) {
 			}
 			validate(t, objects)
 		})
+	}
+}
+
+// TestAnotherNamespace: docs/install.md says to replace the namespace in what kustomize renders. That is what the chart
+// renders in that namespace.
+func TestAnotherNamespace(t *testing.T) {
+	for base, set := range map[string]string{"config/default": "", "config/with-agent": ",agent.enabled=true"} {
+		rendered, err := tool(t.Context(), "kustomize", "build", base)
+		cluster.Must(t, err)
+		objects, err := cluster.ParseObjects(bytes.ReplaceAll(rendered, []byte(namespace), []byte("platform")))
+		cluster.Must(t, err)
+		chart, err := helm(t.Context(), "--set=namespaceOverride=platform"+set)
+		cluster.Must(t, err)
+		if diff := gocmp.Diff(byName(objects), byName(chart)); diff != "" {
+			t.Errorf("%s (-config +chart):\n%s", base, diff)
+		}
 	}
 }
 
