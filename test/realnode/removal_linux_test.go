@@ -58,7 +58,8 @@ func uninstallsInAnyOrder(t *testing.T) {
 			kubectl(t, "delete", "nrr", "--all", "--wait=false")
 			kubectl(t, "delete", "crd", definition, "--wait=false")
 		}, then: documented(t, removal, "The operator was deleted first", "")},
-		{name: "the namespace first", held: true, more: []string{"--set", "nodeAdmission.failurePolicy=Fail"},
+		{name: "the namespace first", held: true, more: []string{"--set",
+			"nodeAdmission.failurePolicy=Fail,evictionGuard.endpoints.enabled=true,daemonSetNamespaces={kube-system}"},
 			wrong: func(t *testing.T) {
 				deleteNamespace(t)
 				err := join(t, "no-answer", "")

@@ -225,6 +225,15 @@ func makeDeploy(t *testing.T, empty *cluster.Cluster) {
 	cluster.Must(t, there.Create(t.Context(), foreign))
 	c.mustMake(t, "deploy", "CONFIG=config/with-agent", "IMG=registry.example.com/nodegate:v9")
 	deployed := c.installer(t)
+	for dir, policy := range map[string]bool{"daemonset-evidence": false, "node-admission-policy": true, "endpoint-policy": true} {
+		if policy && !empty.Has(t, cluster.MutatingAdmissionPolicies) {
+			continue
+		}
+		apart, err := kustomize(t.Context(), "config/"+dir) // as docs/install.md says
+		cluster.Must(t, err)
+		cluster.Must(t, applyTo(t.Context(), there, apart))
+		deployed = append(deployed, apart...)
+	}
 	check("deploy", false, deployed...)
 	c.mustMake(t, "deploy", "CONFIG=config/with-agent",
 		"IMG=registry.example.com/nodegate:v10") // again, over what is there
