@@ -48,8 +48,9 @@ API_GROUP ?= $(eval API_GROUP := $(or $(strip $(RENDERED_GROUP)),readiness.node.
 OWN = $(if $(filter rules.nodegate.io,$(API_GROUP)),own-group-)
 # Set to true to ignore what is gone already in "undeploy" and "uninstall".
 ignore-not-found ?= false
-# How long "undeploy" and "uninstall" wait for the operator to take its taints off.
-CLEANUP_TIMEOUT ?= 60s
+# How long "undeploy" and "uninstall" wait for the operator to take its taints off. It waits a minute for a node that it
+# cannot update.
+CLEANUP_TIMEOUT ?= 2m
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
