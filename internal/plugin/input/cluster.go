@@ -268,16 +268,20 @@ func (c *Cluster) CRDManagers(ctx context.Context) []string {
 	return out
 }
 
-// Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen, because it
-// cannot read their evidence or the CRD is not Nodegate's, and rules that require each other in a circle.
+// reportedReasons are the reasons for which a rule is frozen that only the operator knows for certain.
+var reportedReasons = []string{
+	ruleset.ReasonUnavailable, ruleset.ReasonForeignCRD, ruleset.ReasonForeignRule, ruleset.ReasonForbiddenKey,
+}
+
+// Compile compiles rules as the operator has them. It freezes rules that the operator reports as frozen for one of
+// reportedReasons, and rules that require each other in a circle.
 func Compile(rules []v1alpha1.NodeReadinessRule, now time.Time) *ruleset.Set {
 	compiled, reported := make([]*ruleset.Rule, 0, len(rules)), map[types.UID]*ruleset.Problem{}
 	for i := range rules {
 		compiled = append(compiled, ruleset.Compile(&rules[i], nil, now))
 		c := meta.FindStatusCondition(rules[i].Status.Conditions, v1alpha1.ConditionReady)
 		if c != nil && c.Status != metav1.ConditionTrue && c.ObservedGeneration == rules[i].Generation &&
-			(c.Reason == ruleset.ReasonUnavailable || c.Reason == ruleset.ReasonForeignCRD ||
-				c.Reason == ruleset.ReasonForeignRule) {
+			slices.Contains(reportedReasons, c.Reason) {
 			reported[rules[i].UID] = &ruleset.Problem{Reason: c.Reason, Message: "the operator reports: " + c.Message}
 		}
 	}
