@@ -25,7 +25,7 @@ import (
 )
 
 // operator creates the operator's deployment, with a secret in its environment.
-func operator(ctx context.Context, image string) {
+func operator(ctx context.Context, image string, args ...string) {
 	d := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "operator", Namespace: "default", Labels: input.OperatorLabels,
 			Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "hunter2"}},
@@ -33,7 +33,7 @@ func operator(ctx context.Context, image string) {
 	}
 	d.Spec.Template.Labels = input.OperatorLabels
 	d.Spec.Template.Spec.Containers = []corev1.Container{{
-		Name: "manager", Image: image, Args: []string{"--transient-taint-prefixes=example.com/a,example.com/b"},
+		Name: "manager", Image: image, Args: append(args, "--transient-taint-prefixes=example.com/a,example.com/b"),
 		Env: []corev1.EnvVar{{Name: "PASSWORD", Value: "hunter2"}},
 	}}
 	create(ctx, d)

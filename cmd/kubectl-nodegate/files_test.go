@@ -244,6 +244,23 @@ var _ = Describe("lint", func() {
 		Expect(err).To(ContainSubstring(want))
 	})
 
+	It("knows which keys the operator allows, like simulate", func(ctx context.Context) {
+		node(ctx, "keyed")
+		rules := file("x.yaml", asYAML(network("keyed", "keyed").Obj()))
+		const key = `spec.taint.key: the key "readiness.k8s.io/keyed" is not allowed: the operator's flag ` +
+			"--rule-key-prefixes allows keys that begin with example.com/, example.org/"
+		_, out, err := nodegate(ctx, "lint", "-f", rules, "--live")
+		Expect(out+err).NotTo(ContainSubstring("is not allowed"), "no deployment tells")
+
+		operator(ctx, "registry.example.com/nodegate:v0.9.0", "--rule-key-prefixes=example.com/,example.org/")
+		code, out, _ := nodegate(ctx, "lint", "-f", rules, "--live")
+		Expect(code).To(Equal(1))
+		Expect(out).To(ContainSubstring(key + " (ForbiddenKey)"))
+		code, _, err = nodegate(ctx, "simulate", "-f", rules)
+		Expect(code).To(Equal(1))
+		Expect(err).To(ContainSubstring("rule keyed is invalid: " + key))
+	})
+
 	It("knows the cluster where it is asked to", func(ctx context.Context) {
 		node(ctx, "linted")
 		create(ctx, network("first", "linted").Obj())

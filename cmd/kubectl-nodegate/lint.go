@@ -130,7 +130,7 @@ func (p *plugin) live(ctx context.Context, files *ruleset.Set, facts *lint.Facts
 		fmt.Fprintln(p.streams.ErrOut, "warning:", input.Explain(err, "reading facts about the cluster"))
 	}
 	facts.Nodes, facts.Operator, facts.Unwatched = found.Nodes, found.Operator, found.Unwatched
-	facts.Served, facts.Drivers = found.Served, found.Drivers
+	facts.Served, facts.Drivers, facts.KeyPrefixes = found.Served, found.Drivers, c.RuleKeyPrefixes(ctx)
 	switch {
 	case found.Workloads != nil:
 		facts.Workloads = append(found.Workloads, facts.Workloads...) // not nil: they are known
@@ -166,7 +166,7 @@ func (p *plugin) findings(ctx context.Context, r *input.Rule, set *ruleset.Set, 
 	}
 	rule := ruleset.Compile(r.Rule, nil, p.now())
 	if len(faults) == 0 {
-		for _, problem := range lint.Problems(rule, set) {
+		for _, problem := range lint.Problems(rule, set, facts) {
 			add(report.SeverityError, problem.Reason, problem.Field, problem.Message)
 		}
 	}

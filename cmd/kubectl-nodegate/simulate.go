@@ -180,6 +180,7 @@ func (p *plugin) online(ctx context.Context, in *explain.Simulation) error {
 		fmt.Fprintln(p.streams.ErrOut, "warning:", err)
 	}
 	in.Nodes, err = c.Nodes(ctx, labels.Everything())
+	in.KeyPrefixes = c.RuleKeyPrefixes(ctx)
 	in.Read = func(set *ruleset.Set) *sources.Snapshot { return c.Read(ctx, set) }
 	in.Pods = sync.OnceValues(func() ([]*corev1.Pod, error) { return c.Pods(ctx) })
 	return err

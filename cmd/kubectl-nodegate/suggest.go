@@ -46,7 +46,8 @@ printed as a comment, with what to change first. Notes about what was left out g
 }
 
 func (p *plugin) suggest(ctx context.Context, c *input.Cluster, output string) error {
-	in := &suggest.Cluster{Now: p.now(), Read: func(set *ruleset.Set) *sources.Snapshot { return c.Read(ctx, set) }}
+	in := &suggest.Cluster{Now: p.now(), KeyPrefixes: c.RuleKeyPrefixes(ctx),
+		Read: func(set *ruleset.Set) *sources.Snapshot { return c.Read(ctx, set) }}
 	var err error
 	if in.Nodes, err = c.Nodes(ctx, labels.Everything()); err != nil {
 		return err

@@ -41,6 +41,11 @@ var _ = Describe("suggest", func() {
 
 		_, list, _ := nodegate(ctx, "suggest", "-o", "json")
 		Expect(strings.Count(list, `"kind": "NodeReadinessRule"`)).To(Equal(1))
+		operator(ctx, "registry.example.com/nodegate:v0.9.0", "--rule-key-prefixes=example.com/")
+		_, list, err = nodegate(ctx, "suggest", "-o", "json")
+		Expect(strings.Count(list, `"kind": "NodeReadinessRule"`)).To(Equal(0))
+		Expect(err).To(ContainSubstring(`it is left out: spec.taint.key: the key "readiness.k8s.io/NetworkReady" is not ` +
+			"allowed"))
 		create(ctx, rule)
 		_, out, err = nodegate(ctx, "suggest")
 		Expect(out).To(BeEmpty())

@@ -23,7 +23,7 @@ func (s *Set) freezeForbidden(prefixes []string, before *Set) *Set {
 		if r.Mode == Deleting { // its taints must be removed
 			continue
 		}
-		if p := r.forbidden(prefixes); p != nil {
+		if p := r.Forbidden(prefixes); p != nil {
 			rules[i], broken = r.FreezeLike(before.Rule(r.UID), *p), true
 		}
 	}
@@ -38,7 +38,9 @@ func KeyAllowed(prefixes []string, key string) bool {
 	return len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-func (r *Rule) forbidden(prefixes []string) *Problem {
+// Forbidden returns the problem that a key of the rule on nodes has none of the prefixes, or nil. Without prefixes, all
+// keys are allowed.
+func (r *Rule) Forbidden(prefixes []string) *Problem {
 	type key struct{ field, value string }
 	keys := []key{{"spec.completionAnnotation", r.Spec.CompletionAnnotation}}
 	if r.Spec.Taint != nil {

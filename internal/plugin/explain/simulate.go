@@ -38,6 +38,8 @@ type Simulation struct {
 	Nodes []*corev1.Node
 	// Foreign are the taints of another controller.
 	Foreign ruleset.Foreign
+	// KeyPrefixes are the prefixes of the keys that the operator allows in rules. Without any, all keys are allowed.
+	KeyPrefixes []string
 	// Read reads the evidence that rules need.
 	Read func(*ruleset.Set) *sources.Snapshot
 	// Pods reads all pods. It is called if a taint with NoExecute would be added, or if it makes a difference which nodes
@@ -116,7 +118,8 @@ func (s *Simulation) compile() {
 
 // complete adds to the rules what depends on the evidence, and reports how far they are in force.
 func (s *Simulation) complete() {
-	s.set = s.evidence.Resolve(s.set.Resolve(ruleset.Known{Foreign: s.Foreign}, ruleset.NewSet()))
+	s.set = s.evidence.Resolve(s.set.Resolve(ruleset.Known{Foreign: s.Foreign, KeyPrefixes: s.KeyPrefixes},
+		ruleset.NewSet()))
 	for name, r := range s.out {
 		rule := s.set.Named(name)
 		r.Mode, r.Problems = rule.Mode.String(), state.Problems(rule)

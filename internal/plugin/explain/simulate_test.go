@@ -288,3 +288,25 @@ func TestSimulateATaintOfAnotherController(t *testing.T) {
 		t.Errorf("%s, %v, %v", r.Mode, r.Nodes, r.Problems)
 	}
 }
+
+func TestSimulateAKeyThatTheOperatorDoesNotAllow(t *testing.T) {
+	rule := func(name, key string) *build.RuleWrapper {
+		return build.MakeRule(name).UID(name).Selector("pool", "a").Condition("A").Taint(key, "",
+			corev1.TaintEffectNoSchedule)
+	}
+	in := simulation(only(rule("r", "example.com/r")), only(rule("present", "example.com/p")), numbered(1))
+	in.Rules[0].Spec.Requirements = []v1alpha1.Requirement{{Name: "p",
+		RuleSatisfied: &v1alpha1.RuleSatisfiedRequirement{Name: "present"}}}
+	in.KeyPrefixes = []string{"example.com/r"}
+	r := in.Run().Rules[0]
+	if r.Mode != "Frozen" || len(r.Nodes) > 0 || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], "requires rule present, which is frozen") {
+		t.Errorf("requires a rule with a forbidden key: %s, %v, %v", r.Mode, r.Nodes, r.Problems)
+	}
+	in.KeyPrefixes = []string{"example.com/p"}
+	r = in.Run().Rules[0]
+	if r.Mode != "Frozen" || len(r.Nodes) > 0 || len(r.Problems) != 1 ||
+		!strings.Contains(r.Problems[0], `the key "example.com/r" is not allowed`) {
+		t.Errorf("a forbidden key: %s, %v, %v", r.Mode, r.Nodes, r.Problems)
+	}
+}

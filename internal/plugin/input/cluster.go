@@ -194,24 +194,35 @@ func (c *Cluster) Read(ctx context.Context, set *ruleset.Set, nodes ...string) *
 
 // TransientTaintPrefixes returns the setting of the operator, or the default if its deployment cannot be read.
 func (c *Cluster) TransientTaintPrefixes(ctx context.Context) []string {
-	value, ok := flagIn(slices.Concat(operatorArgs(ctx, c)...), "--transient-taint-prefixes")
-	if !ok {
-		return evidence.DefaultTransientTaintPrefixes
-	}
-	return strings.FieldsFunc(value, func(r rune) bool { return r == ',' })
+	return c.prefixes(ctx, "--transient-taint-prefixes", evidence.DefaultTransientTaintPrefixes)
 }
 
-// flagIn returns the value of a flag in arguments, and whether it is there. The value may be the next argument. The
-// last one counts.
-func flagIn(args []string, name string) (value string, ok bool) {
+// RuleKeyPrefixes returns the prefixes of the keys that the operator allows in rules. It is empty if all are allowed,
+// or if the operator's deployment cannot be read.
+func (c *Cluster) RuleKeyPrefixes(ctx context.Context) []string {
+	return c.prefixes(ctx, "--rule-key-prefixes", nil)
+}
+
+// prefixes returns the value of a flag of the operator that takes a list, or a default if its deployment does not have
+// the flag or cannot be read. As in the operator, the lists of several flags count together.
+func (c *Cluster) prefixes(ctx context.Context, flag string, otherwise []string) (out []string) {
+	values := valuesOf(flag, slices.Concat(operatorArgs(ctx, c)...))
+	if len(values) == 0 {
+		return otherwise
+	}
+	return strings.FieldsFunc(strings.Join(values, ","), func(r rune) bool { return r == ',' })
+}
+
+// valuesOf returns the values of a flag in arguments. A value may be the next argument.
+func valuesOf(flag string, args []string) (values []string) {
 	for i, arg := range args {
-		if after, found := strings.CutPrefix(arg, name+"="); found {
-			value, ok = after, true
-		} else if arg == name && i+1 < len(args) {
-			value, ok = args[i+1], true
+		if after, found := strings.CutPrefix(arg, flag+"="); found {
+			values = append(values, after)
+		} else if arg == flag && i+1 < len(args) {
+			values = append(values, args[i+1])
 		}
 	}
-	return value, ok
+	return values
 }
 
 // operatorArgs returns the command and the arguments of each deployment of the operator, or none if it cannot be read.

@@ -7,10 +7,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -48,6 +53,36 @@ func TestCompileFreezesWhatTheOperatorFroze(t *testing.T) {
 			}
 			if c.want == ruleset.Frozen && got.Problems[0].Reason != c.reported.Reason {
 				t.Errorf("it is frozen for %s", got.Problems[0].Reason)
+			}
+		})
+	}
+}
+
+// TestPrefixes reads the lists in the arguments of the operator's deployment as the operator does.
+func TestPrefixes(t *testing.T) {
+	for name, c := range map[string]struct {
+		args            []string
+		keys, transient []string
+	}{
+		"neither": {args: []string{"--leader-elect"}, transient: evidence.DefaultTransientTaintPrefixes},
+		"one list each": {[]string{"--rule-key-prefixes=a/,b/", "--transient-taint-prefixes=c/"}, []string{"a/", "b/"},
+			[]string{"c/"}},
+		"two arguments": {[]string{"--rule-key-prefixes", "a/", "--transient-taint-prefixes", "c/"}, []string{"a/"},
+			[]string{"c/"}},
+		"several lists": {[]string{"--rule-key-prefixes=a/", "--rule-key-prefixes=b/", "--transient-taint-prefixes=c/",
+			"--transient-taint-prefixes=d/"}, []string{"a/", "b/"}, []string{"c/", "d/"}},
+		"empty": {[]string{"--rule-key-prefixes=", "--transient-taint-prefixes="}, []string{}, []string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "manager", Namespace: Namespace,
+				Labels: OperatorLabels}}
+			d.Spec.Template.Spec.Containers = []corev1.Container{{Args: c.args}}
+			cluster := &Cluster{WithWatch: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(d).Build()}
+			if diff := cmp.Diff(c.keys, cluster.RuleKeyPrefixes(t.Context())); diff != "" {
+				t.Errorf("of keys: -want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(c.transient, cluster.TransientTaintPrefixes(t.Context())); diff != "" {
+				t.Errorf("of transient taints: -want +got\n%s", diff)
 			}
 		})
 	}

@@ -77,7 +77,10 @@ func findGroup(ctx context.Context, config *rest.Config) error {
 func (c *Cluster) deployedGroup(ctx context.Context) string {
 	var groups []string
 	for _, args := range operatorArgs(ctx, c) {
-		name, _ := flagIn(args, "--api-group")
+		name := ""
+		if values := valuesOf("--api-group", args); len(values) > 0 {
+			name = values[len(values)-1] // the operator takes the last one
+		}
 		groups = append(groups, cmp.Or(name, v1alpha1.GroupNames()[0]))
 	}
 	if slices.Sort(groups); len(slices.Compact(groups)) != 1 {

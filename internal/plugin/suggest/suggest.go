@@ -31,6 +31,8 @@ type Cluster struct {
 	Slices  []*resourcev1.ResourceSlice
 	// Rules are the rules that exist.
 	Rules []v1alpha1.NodeReadinessRule
+	// KeyPrefixes are the prefixes of the keys that the operator allows in rules. Without any, all keys are allowed.
+	KeyPrefixes []string
 	// Read reads the evidence that rules need.
 	Read func(*ruleset.Set) *sources.Snapshot
 	Now  time.Time
@@ -198,6 +200,10 @@ func (s *suggester) rules(kind, key string) {
 			continue
 		}
 		r := s.rule(name, key, group)
+		// The key is no reason to split a group.
+		if p := ruleset.Compile(r.Object(), nil, s.Now).Forbidden(s.KeyPrefixes); p != nil {
+			r.Problems = append(r.Problems, p.Field+": "+p.Message)
+		}
 		r.Held = s.held(r)
 		s.out.Rules = append(s.out.Rules, r)
 	}
@@ -282,11 +288,11 @@ func (s *suggester) check(r *Rule, group []*component) {
 	if len(r.Problems) > 0 {
 		return
 	}
-	rule := ruleset.Compile(r.Object(), nil, s.Now)
-	for _, p := range lint.Problems(rule, s.set) {
+	rule, facts := ruleset.Compile(r.Object(), nil, s.Now), lint.Facts{Nodes: s.Nodes, Workloads: s.workloads}
+	for _, p := range lint.Problems(rule, s.set, facts) {
 		r.Problems = append(r.Problems, p.Field+": "+p.Message)
 	}
-	for _, w := range lint.Warnings(rule, s.set, lint.Facts{Nodes: s.Nodes, Workloads: s.workloads}) {
+	for _, w := range lint.Warnings(rule, s.set, facts) {
 		if !w.Code.Advice() {
 			r.Problems = append(r.Problems, w.String())
 		}

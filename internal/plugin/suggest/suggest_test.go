@@ -539,6 +539,18 @@ func TestHeld(t *testing.T) {
 }
 
 // TestLimit: the limit for continuous is no smaller than what a rollout takes.
+// TestKeyPrefixes: a key that the operator does not allow keeps a rule from being applied, and splits no rule.
+func TestKeyPrefixes(t *testing.T) {
+	c := fleet(cni("kube-system", "calico-node"), csi("kube-system", "a", "a.example.com").tolerate(""),
+		csi("kube-system", "b", "b.example.com").tolerate("")).cluster()
+	c.KeyPrefixes = []string{"example.com/", "readiness.k8s.io/Net"}
+	s := For(c)
+	if len(s.Rules) != 2 || len(s.Rules[0].Problems) > 0 || len(s.Rules[1].Problems) != 1 ||
+		!strings.Contains(s.Rules[1].Problems[0], `spec.taint.key: the key "readiness.k8s.io/StorageReady" is not allowed`) {
+		t.Errorf("got %q", s.Summary())
+	}
+}
+
 func TestLimit(t *testing.T) {
 	for own, want := range map[string]string{"": "10%", "2": "2", "33%": "33%"} {
 		a := cni("kube-system", "calico-node")

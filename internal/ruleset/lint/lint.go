@@ -97,6 +97,8 @@ type Facts struct {
 	Operator []Workload
 	// Unwatched are namespaces whose DaemonSets the operator may not watch.
 	Unwatched []string
+	// KeyPrefixes are the prefixes of the keys that the operator allows in rules. Without any, all keys are allowed.
+	KeyPrefixes []string
 	// Served is what runs in the cluster beside the operator.
 	Served Served
 }
@@ -145,14 +147,16 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	return append(l.found, Unserved(rule, facts.Served)...)
 }
 
-// Problems returns why a rule is invalid, on its own or because of other rules.
-func Problems(rule *ruleset.Rule, others *ruleset.Set) []ruleset.Problem {
+// Problems returns why a rule is invalid, on its own or because of other rules, or why the operator freezes it.
+func Problems(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []ruleset.Problem {
 	if others == nil {
 		others = ruleset.NewSet()
 	}
 	out := append(slices.Clip(rule.Problems), others.With(rule).Invalid(rule)...)
-	if p := others.Foreign().Problem(rule); p != nil {
-		out = append(out, *p)
+	for _, p := range []*ruleset.Problem{others.Foreign().Problem(rule), rule.Forbidden(facts.KeyPrefixes)} {
+		if p != nil {
+			out = append(out, *p)
+		}
 	}
 	return out
 }

@@ -473,22 +473,26 @@ func TestProblems(t *testing.T) {
 	a, b := good().After("other"), other().After("good")
 	rule, others := compile(a), ruleset.NewSet(compile(b))
 
-	got := Problems(rule, others)
+	got := Problems(rule, others, Facts{})
 	if len(got) != 1 || got[0].Reason != ruleset.ReasonCycle || !strings.Contains(got[0].Message,
 		"good requires other requires good") {
 		t.Errorf("a circle: got %v", got)
 	}
-	if got := Problems(rule, nil); len(got) != 0 {
+	if got := Problems(rule, nil, Facts{}); len(got) != 0 {
 		t.Errorf("no others: got %v", got)
 	}
-	if got := Problems(compile(good().After("good")), nil); len(got) != 1 {
+	if got := Problems(compile(good().After("good")), nil, Facts{}); len(got) != 1 {
 		t.Errorf("a rule that requires itself: got %v", got)
 	}
 	if got := Problems(compile(good().Taint("node.kubernetes.io/x", "", corev1.TaintEffectNoSchedule)),
-		others); len(got) != 1 || got[0].Field != "spec.taint.key" {
+		others, Facts{}); len(got) != 1 || got[0].Field != "spec.taint.key" {
 		t.Errorf("an invalid rule: got %v", got)
 	}
 	if len(rule.Problems) != 0 {
 		t.Errorf("the rule has been changed: %v", rule.Problems)
+	}
+	if got := Problems(compile(good()), nil, Facts{KeyPrefixes: []string{"example.org/"}}); len(got) != 1 ||
+		got[0].Reason != ruleset.ReasonForbiddenKey {
+		t.Errorf("a key that the operator does not allow: got %v", got)
 	}
 }
