@@ -19,7 +19,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/spf13/cobra"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -386,11 +385,10 @@ var _ = Describe("release and hold", func() {
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("the operator has not acted within 1s: is it running?"))
 
-		create(ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Name: "operator.nodegate.io", Namespace: "default"},
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"),
-				RenewTime: &metav1.MicroTime{Time: time.Now().Add(-time.Hour)}},
-		})
+		lease := leads(ctx, -90*time.Second) // its node's clock is behind
+		_, _, err = nodegate(ctx, "hold", "waiting", "-y", "--timeout=1s")
+		Expect(err).To(And(Not(ContainSubstring("no operator leads")), ContainSubstring("has not acted within 1s")))
+		dies(ctx, lease, time.Hour)
 		code, _, err = nodegate(ctx, "hold", "waiting", "-y", "--timeout=1h")
 		Expect(code).To(Equal(1))
 		Expect(err).To(ContainSubstring("warning: no operator leads: nothing happens before one does\n"))

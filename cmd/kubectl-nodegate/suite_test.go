@@ -14,7 +14,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -109,6 +111,28 @@ func read[T client.Object](ctx context.Context, o T) T {
 	GinkgoHelper()
 	Expect(server.Client.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 	return o
+}
+
+// leads creates the lease of an operator that leads, on a node whose clock differs from the API server's.
+func leads(ctx context.Context, differs time.Duration) *coordinationv1.Lease {
+	GinkgoHelper()
+	return create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "operator.nodegate.io", Namespace: "default"},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: new("manager-0"),
+			RenewTime: new(metav1.NewMicroTime(time.Now().Add(differs)))},
+	})
+}
+
+// dies makes a lease one that was last written so long ago. Its holder's clock was ahead.
+func dies(ctx context.Context, lease *coordinationv1.Lease, ago time.Duration) {
+	GinkgoHelper()
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(time.Hour)))
+	Expect(server.Client.Update(ctx, lease)).To(Succeed())
+	for i := range lease.ManagedFields { // another name, since the API server ignores a change of only the time
+		m := &lease.ManagedFields[i]
+		m.Manager, m.Time = "died", new(metav1.NewTime(time.Now().Add(-ago)))
+	}
+	Expect(server.Client.Update(ctx, lease)).To(Succeed())
 }
 
 func keyOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

@@ -23,6 +23,7 @@ import (
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/config/crd"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/serverclock"
 )
 
 // leasePatience is how old a lease may be before its holder counts as gone.
@@ -122,16 +123,16 @@ func Incumbent(ctx context.Context, c client.Reader, now func() time.Time) (*rul
 	return nil, nil
 }
 
-// Renewed returns the lease that was renewed last, and whether its holder leads; nil if none was renewed. Leases of
-// kubelets do not count: a node may have any name.
+// Renewed returns the lease that was renewed last, and whether its holder leads; nil if none was renewed. now is by the
+// API server's clock. Leases of kubelets do not count: a node may have any name.
 func Renewed(leases []coordinationv1.Lease, now time.Time) (last *coordinationv1.Lease, leads bool) {
 	for i := range leases {
 		l := &leases[i]
 		if l.Namespace != corev1.NamespaceNodeLease && l.Spec.RenewTime != nil &&
-			(last == nil || l.Spec.RenewTime.After(last.Spec.RenewTime.Time)) {
+			(last == nil || serverclock.Renewed(l).After(serverclock.Renewed(last))) {
 			last = l
 		}
 	}
 	return last, last != nil && ptr.Deref(last.Spec.HolderIdentity, "") != "" &&
-		now.Sub(last.Spec.RenewTime.Time) < leasePatience
+		now.Sub(serverclock.Renewed(last)) < leasePatience
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodegate/nodegate/internal/guard"
+	"github.com/nodegate/nodegate/internal/serverclock"
 )
 
 // leases reads the leases of all nodes at most once.
@@ -55,23 +56,13 @@ func (k *Keeper) listLeases(ctx context.Context, opts ...client.ListOption) (*co
 	return list, k.failed(leasing, "", "listing the leases of nodes", err)
 }
 
-// says returns what a lease says: it is silent after 30 s and expired after 40 s by default. The API server's time of
-// the last write counts, if it is there, since the time in the lease is by the node's clock.
+// says returns what a lease says: it is silent after 30 s and expired after 40 s by default.
 func says(lease *coordinationv1.Lease, now time.Time) guard.Lease {
-	var renewed time.Time
-	for _, m := range lease.ManagedFields {
-		if m.Time != nil && m.Time.After(renewed) {
-			renewed = m.Time.Time
-		}
-	}
-	if at := lease.Spec.RenewTime; renewed.IsZero() && at != nil {
-		renewed = at.Time
-	}
 	valid := defaultLease
 	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {
 		valid = time.Duration(*seconds) * time.Second
 	}
-	switch age := now.Sub(renewed); {
+	switch age := now.Sub(serverclock.Renewed(lease)); {
 	case age > valid:
 		return guard.LeaseExpired
 	case age > valid*3/4:

@@ -169,7 +169,7 @@ func (c *Cluster) Operator(ctx context.Context) *report.Operator {
 		return nil
 	}
 	return &report.Operator{Leader: ptr.Deref(l.Spec.HolderIdentity, ""), Leads: leads,
-		RenewedAt: metav1.NewTime(l.Spec.RenewTime.Time)}
+		RenewedAt: metav1.NewTime(serverclock.Renewed(l))}
 }
 
 // Leader returns which replica of the operator leads, by the leases of all namespaces; empty if none does.
