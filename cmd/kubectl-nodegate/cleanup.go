@@ -46,9 +46,10 @@ command also removes overrides that have ended, and names the nodes that keep an
 change rules that are not deleted, other taints and other annotations.
 
 The command fails if an operator leads: then delete the rules, and the operator cleans up. It also
-fails if the cluster shows that Nodegate served the other API group. In the default API group, it needs
---api-group if AdmissionRules is deleted, because the group may belong to another controller. To remove
-conditions that rules have published, it needs the permission to patch nodes/status.`,
+fails if the leases, which tell that, cannot be read, or if the cluster shows that Nodegate served the
+other API group. In the default API group, it fails while another controller renews its lease, and it
+needs --api-group if AdmissionRules is deleted, because the group may belong to another controller. To
+remove conditions that rules have published, it needs the permission to patch nodes/status.`,
 		Example: "  kubectl delete nodereadinessrules.GROUP --all --wait=false\n  kubectl nodegate cleanup --api-group=GROUP",
 		Args:    cobra.NoArgs,
 	}
