@@ -152,19 +152,21 @@ func (c *Cluster) Pods(ctx context.Context) ([]*corev1.Pod, error) {
 	return List[*corev1.Pod](ctx, c, "pods", &corev1.PodList{}, client.MatchingFieldsSelector{Selector: sources.NotEnded})
 }
 
-// lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none or it
-// cannot be read. The user may have permission to read leases in all namespaces or only in the usual one.
-func (c *Cluster) lease(ctx context.Context, name string) (last *coordinationv1.Lease, leads bool) {
+// lease returns the lease of a name that was renewed last, and whether its holder leads; nil if there is none. If the
+// user may not read leases in all namespaces, it returns that error, and the lease of the usual namespace if it can be
+// read.
+func (c *Cluster) lease(ctx context.Context, name string) (last *coordinationv1.Lease, leads bool, err error) {
 	named, leases := client.MatchingFields{"metadata.name": name}, &coordinationv1.LeaseList{}
-	if c.List(ctx, leases, named) != nil && c.List(ctx, leases, named, client.InNamespace(Namespace)) != nil {
-		return nil, false
+	if err = c.List(ctx, leases, named); err != nil {
+		_ = c.List(ctx, leases, named, client.InNamespace(Namespace)) // the first error says what is missing
 	}
-	return apigroup.Renewed(leases.Items, c.Now())
+	last, leads = apigroup.Renewed(leases.Items, c.Now())
+	return last, leads, err
 }
 
 // Operator tells by its lease whether a replica of the operator leads; nil if that is not known.
 func (c *Cluster) Operator(ctx context.Context) *report.Operator {
-	l, leads := c.lease(ctx, leaseName)
+	l, leads, _ := c.lease(ctx, leaseName)
 	if l == nil {
 		return nil
 	}
@@ -172,16 +174,14 @@ func (c *Cluster) Operator(ctx context.Context) *report.Operator {
 		RenewedAt: metav1.NewTime(serverclock.Renewed(l))}
 }
 
-// Leader returns which replica of the operator leads, by the leases of all namespaces; empty if none does.
+// Leader returns which replica of the operator leads; empty if none does. It returns an error if it found none, and
+// cannot read the leases of all namespaces.
 func (c *Cluster) Leader(ctx context.Context) (string, error) {
-	leases := &coordinationv1.LeaseList{}
-	if err := c.List(ctx, leases, client.MatchingFields{"metadata.name": leaseName}); err != nil {
-		return "", err
-	}
-	if l, leads := apigroup.Renewed(leases.Items, c.Now()); leads {
+	l, leads, err := c.lease(ctx, leaseName)
+	if leads {
 		return *l.Spec.HolderIdentity, nil
 	}
-	return "", nil
+	return "", err
 }
 
 // Read reads the evidence for the rules of a set on the named nodes, or on all, and the operator's settings for it. If

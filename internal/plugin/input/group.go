@@ -161,7 +161,7 @@ func (c *Cluster) CheckInstalled(ctx context.Context, nodes []*corev1.Node) erro
 // OtherController returns the problem that a Node Readiness Controller renews its lease; nil if none does, if it cannot
 // be known, or if Nodegate acts beside it, in its own API group.
 func (c *Cluster) OtherController(ctx context.Context) *ruleset.Problem {
-	l, leads := c.lease(ctx, ruleset.IncumbentLease)
+	l, leads, _ := c.lease(ctx, ruleset.IncumbentLease)
 	if !leads || v1alpha1.Served().Own() {
 		return nil
 	}
