@@ -271,6 +271,9 @@ func (f *daemonSetsFound) message(*Result) string {
 	if f.belong < f.Least() {
 		return fmt.Sprintf("%d of the DaemonSets belong on this node, must be at least %d", f.belong, f.Least())
 	}
+	if f.counted == 0 {
+		return "the DaemonSets that belong on this node do not count: they were created after its release"
+	}
 	out := fmt.Sprintf("%d of %d DaemonSets that belong on this node are ready", f.ready, f.counted)
 	if len(f.waiting) == 0 {
 		return out
