@@ -25,9 +25,6 @@ func (s *Set) Ordered() []*Rule { return s.ordered }
 // Chained reports whether a rule requires another one.
 func (s *Set) Chained() bool { return s.chained }
 
-// Awaits reports whether a rule waits until a taint is gone.
-func (s *Set) Awaits() bool { return s.awaits }
-
 // Inspects reports whether a rule reads more of a Node object than labels and conditions.
 func (s *Set) Inspects() bool { return s.inspects }
 
@@ -95,7 +92,7 @@ func namesOf(rules []*Rule) []string {
 }
 
 // required returns the rules that a rule requires: by name, by a condition that they publish, or by the absence of
-// their taint. Rules that are being deleted publish nothing. Rules in dry-run have no taint on a node.
+// their taint.
 func (s *Set) required(r *Rule) []*Rule {
 	var out []*Rule
 	for i := range r.Requirements {
@@ -104,17 +101,32 @@ func (s *Set) required(r *Rule) []*Rule {
 		}
 		if r.Requirements[i].WaitsForTaints() {
 			for _, other := range s.rules {
-				if other.Mode != Deleting && !other.Spec.DryRun && r.Requirements[i].WaitsFor(other.Taint) &&
-					!evidence.Disjoint(r.Selector, other.Selector) {
+				if r.Requirements[i].WaitsFor(other.Taint) && other.actsFor(r) {
 					out = append(out, other)
 				}
 			}
 		}
 	}
 	for i := range r.Spec.Conditions {
-		out = append(out, s.publishers[r.Spec.Conditions[i].Type]...)
+		out = append(out, s.publishersFor(r, r.Spec.Conditions[i].Type)...)
 	}
 	return out
+}
+
+// publishersFor returns the rules that may publish a condition on a node that a rule selects, the oldest first.
+func (s *Set) publishersFor(r *Rule, conditionType string) (out []*Rule) {
+	for _, p := range s.publishers[conditionType] {
+		if p.actsFor(r) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// actsFor reports whether the rule may add its taint, or publish its condition, on a node that another rule selects. A
+// rule in dry-run does neither, but its status says if it would wait for itself.
+func (r *Rule) actsFor(other *Rule) bool {
+	return r == other || r.Mode != Deleting && !r.Spec.DryRun && !evidence.Disjoint(r.Selector, other.Selector)
 }
 
 // freezeInvalid returns the set with the rules frozen that are invalid because of other rules; see Invalid. before is
@@ -151,7 +163,10 @@ func (s *Set) Invalid(rule *Rule) []Problem {
 	}
 	for i := range rule.Spec.Conditions {
 		c := &rule.Spec.Conditions[i]
-		if by := s.publishers[c.Type]; len(by) > 0 && c.MaxAgeSeconds != nil {
+		if c.MaxAgeSeconds == nil {
+			continue
+		}
+		if by := s.publishersFor(rule, c.Type); len(by) > 0 {
 			out = append(out, Problem{Field: fmt.Sprintf("spec.conditions[%d].maxAgeSeconds", i), Reason: evidence.ReasonInvalid,
 				Message: fmt.Sprintf("condition %s is published by rule %s, which writes it only when it changes: remove "+
 					"maxAgeSeconds",

@@ -169,6 +169,15 @@ func TestRulesThatReadWhatTheyPublishAreInvalid(t *testing.T) {
 		"an age for what is written only when it changes": {[]*build.RuleWrapper{rule("a", "X", "A"), aged},
 			map[string]string{"b": evidence.ReasonInvalid}},
 		"an age for what another component writes": {[]*build.RuleWrapper{rule("a", "X", "B"), aged}, nil},
+		"an age for what a rule in dry-run does not write": {[]*build.RuleWrapper{rule("a", "X", "A").DryRun(true), aged},
+			nil},
+		"an age for what a rule writes on other nodes": {[]*build.RuleWrapper{rule("a", "X", "A").Selector("pool", "b"),
+			aged}, nil},
+		"two rules, one in dry-run": {[]*build.RuleWrapper{rule("a", "B", "A"), rule("b", "A", "B").DryRun(true)}, nil},
+		"two rules of different nodes": {
+			[]*build.RuleWrapper{rule("a", "B", "A"), rule("b", "A", "B").Selector("pool", "b")}, nil},
+		"its own, in dry-run": {[]*build.RuleWrapper{rule("a", "A", "A").DryRun(true)},
+			map[string]string{"a": ReasonCycle}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var compiled []*Rule

@@ -197,8 +197,8 @@ func TestASetKnowsWhatItsRulesNeed(t *testing.T) {
 			rules = append(rules, Compile(w.Obj(), nil, start))
 		}
 		s := NewSet(rules...)
-		if s.Gathers() != c.gathers || s.Inspects() != c.inspects || s.Awaits() != c.awaits {
-			t.Errorf("%s: gathers %t, inspects %t, awaits %t", name, s.Gathers(), s.Inspects(), s.Awaits())
+		if s.Gathers() != c.gathers || s.Inspects() != c.inspects || s.awaits != c.awaits {
+			t.Errorf("%s: gathers %t, inspects %t, awaits %t", name, s.Gathers(), s.Inspects(), s.awaits)
 		}
 	}
 }

@@ -40,6 +40,11 @@ func waits(name, taint, other string) *build.RuleWrapper {
 	return network(name).Taint("example.com/"+taint, "", corev1.TaintEffectNoSchedule).Without("example.com/" + other)
 }
 
+// publishes returns a rule that publishes a condition, and requires another one.
+func publishes(name, other string) *build.RuleWrapper {
+	return network(name).Publish("example.com/" + name).Condition("example.com/" + other)
+}
+
 func serve(rules ...*build.RuleWrapper) *Webhook {
 	var compiled []*ruleset.Rule
 	for _, r := range rules {
@@ -116,6 +121,14 @@ func TestRules(t *testing.T) {
 			refused: []string{"a requires b requires a"}},
 		"a circle of taints that is there and not touched": {others: []*build.RuleWrapper{waits("b", "b", "a")},
 			old: waits("a", "a", "b"), rule: waits("a", "a", "b").Suspend(true)},
+		"a circle of conditions that the end of dry-run closes": {others: []*build.RuleWrapper{publishes("b", "a")},
+			old: publishes("a", "b").DryRun(true), rule: publishes("a", "b"),
+			refused: []string{"a requires b requires a"}},
+		"a circle of conditions that a new selector closes": {others: []*build.RuleWrapper{publishes("b", "a")},
+			old: publishes("a", "b").Selector("example.com/pool", "gpu"), rule: publishes("a", "b"),
+			refused: []string{"a requires b requires a"}},
+		"a circle of conditions that is there, and other nodes": {others: []*build.RuleWrapper{publishes("b", "a")},
+			old: publishes("a", "b"), rule: publishes("a", "b").Selector("example.com/zone", "a")},
 		"a chain": {others: []*build.RuleWrapper{network("b").After("c"), network("c")},
 			rule: network("a").After("b")},
 		"a circle that is there and not touched": {others: []*build.RuleWrapper{network("b").After("a")},

@@ -66,7 +66,7 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 	}
 	rule := ruleset.Compile(obj, nil, w.Clock.Now())
 	set := w.Rules()
-	if faults := refuse(rule, set, &old.Spec); len(faults) > 0 {
+	if faults := refuse(rule, set, old); len(faults) > 0 {
 		status := apierrors.NewInvalid(v1alpha1.GroupVersion().WithKind("NodeReadinessRule").GroupKind(), obj.Name,
 			faults).Status()
 		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: false, Result: &status}}
@@ -113,12 +113,12 @@ func oversized(spec *v1alpha1.NodeReadinessRuleSpec) string {
 }
 
 // refuse returns the faults for which the request is refused: only faults that the old version does not have.
-func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRuleSpec) field.ErrorList {
+func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRule) field.ErrorList {
 	var faults field.ErrorList
 	requirements := field.NewPath("spec", "requirements")
 	for i := range rule.Spec.Requirements {
 		cel := rule.Spec.Requirements[i].CEL
-		if cel == nil || slices.ContainsFunc(old.Requirements, func(r v1alpha1.Requirement) bool {
+		if cel == nil || slices.ContainsFunc(old.Spec.Requirements, func(r v1alpha1.Requirement) bool {
 			return r.CEL != nil && r.CEL.Expression == cel.Expression
 		}) {
 			continue
@@ -130,35 +130,15 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 			}
 		}
 	}
-	with := set.With(rule)
-	if !slices.Equal(required(rule.Spec, with.Awaits()), required(old, with.Awaits())) {
-		for _, p := range with.Invalid(rule) {
-			faults = append(faults, &field.Error{Type: field.ErrorTypeInvalid, Field: p.Field, BadValue: rule.Name,
-				Detail: p.Message})
-		}
+	problems := set.With(rule).Invalid(rule)
+	if len(problems) > 0 && oversized(&old.Spec) == "" {
+		before := ruleset.Compile(old, nil, rule.CreatedAt)
+		had := set.With(before).Invalid(before)
+		problems = slices.DeleteFunc(problems, func(p ruleset.Problem) bool { return slices.Contains(had, p) })
+	}
+	for _, p := range problems {
+		faults = append(faults, &field.Error{Type: field.ErrorTypeInvalid, Field: p.Field, BadValue: rule.Name,
+			Detail: p.Message})
 	}
 	return faults
-}
-
-// required returns how a rule depends on other rules: the names of the rules that it requires, the taints and the
-// conditions that it reads, and the condition that it publishes. If a rule waits until a taint is gone, also the rule's
-// own taint counts, and the nodes that have it.
-func required(spec *v1alpha1.NodeReadinessRuleSpec, awaited bool) []string {
-	out := []string{"publishes " + spec.Publishes()}
-	if awaited && spec.Taint != nil && !spec.DryRun {
-		out = append(out, fmt.Sprintf("taints %s:%s %+v", spec.Taint.Key, spec.Taint.Effect, spec.NodeSelector))
-	}
-	for _, c := range spec.Conditions {
-		out = append(out, fmt.Sprintf("condition %s %t", c.Type, c.MaxAgeSeconds != nil))
-	}
-	for i := range spec.Requirements {
-		if r := spec.Requirements[i].RuleSatisfied; r != nil {
-			out = append(out, r.Name)
-		}
-		if q := spec.Requirements[i].NoTaint; q != nil {
-			out = append(out, fmt.Sprintf("no taint %s:%s", q.Key, q.Effect))
-		}
-	}
-	slices.Sort(out)
-	return out
 }
