@@ -170,6 +170,8 @@ func TestOverride(t *testing.T) {
 		"neither moves a rule in dry-run": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Hold"),
 			Rules(Rule().DryRun(true)),
 			Then(10, "seen", "Exempt DryRun"),
+			Then(20, "ready", "Ready EvidenceHolds", Ready(20)),
+			Then(30, "Release", "Ready EvidenceHolds", set("Release")),
 		),
 		"one that cannot be read is none": On(Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release please"),
 			Rules(Rule()),

@@ -167,9 +167,11 @@ func departed(in nodeview.Input, d Decision) Choice {
 	return Choice{Granted: d}
 }
 
-// dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced. A record
-// that stays follows the node's reboots: otherwise each pass would find the boot again and never confirm it.
+// dryRun ends the claim, keeps the rest of the record, and reports what the rule would do if it were enforced, by the
+// evidence alone. A record that stays follows the node's reboots: otherwise each pass would find the boot again and
+// never confirm it.
 func dryRun(in nodeview.Input, d Decision) Choice {
+	in.Override.Action = nodeview.OverrideNone
 	r := in.State.Record
 	r.DropClaim()
 	r.KeepStart(func() { r.TimedOut, r.Passed, r.Mark = metav1.Time{}, false, "" })

@@ -252,6 +252,10 @@ func TestDryRunSaysWhatItWouldDo(t *testing.T) {
 			rules: []*build.RuleWrapper{dry().Timeout(60, 0, v1alpha1.TimeoutActionRelease)}, claim: true,
 			node: Fresh().Annotation(RecordKey, fmt.Sprintf(`{"timedOut":%q,"passed":true}`, Stamp(2))),
 		},
+		"tainting one that an override releases": {rules: []*build.RuleWrapper{dry()},
+			node: Fresh().Annotation(v1alpha1.OverrideAnnotation, "Release"), claim: true},
+		"nothing on a ready one that an override holds": {rules: []*build.RuleWrapper{dry()},
+			node: Fresh().Condition(CNI, "True", At(0)).Annotation(v1alpha1.OverrideAnnotation, "Hold")},
 		"not taking off what another rule holds": {
 			rules: []*build.RuleWrapper{dry(), RuleOf("disk", Disk, Key)}, node: Fresh().Condition(CNI, "True", At(0)).Taint(Key,
 				"pending", NoSchedule).

@@ -340,10 +340,10 @@ func (n *node) override() (action string, until time.Time) {
 }
 
 // override is the action of the override that is in force on a node, by the time of the replica: a write that is under
-// way when the override ends was made for it.
+// way when the override ends was made for it. A rule in dry-run ignores it.
 func (v *View) override(n *node) string {
 	action, until := n.override()
-	if !until.IsZero() && !v.Now.Before(until) {
+	if v.Rehearses || !until.IsZero() && !v.Now.Before(until) {
 		return ""
 	}
 	return action
