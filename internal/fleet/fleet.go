@@ -201,9 +201,7 @@ func (f *Fleet) read(rule *ruleset.Rule, before *ruleState, nodes []*corev1.Node
 			if e.HeartbeatCounts, e.Observed.Watched = old.heartbeat, seen.Watched; kept {
 				e.Observed = seen
 			}
-			if thawed && !seen.Since.IsZero() && !seen.Assumed {
-				e.Observed.Since, e.Observed.Turned = now, true
-			}
+			e.Observed.Unread = e.Observed.Unread || thawed
 			if since, held := before.held[n]; held {
 				state.held[n] = since
 			}

@@ -60,11 +60,12 @@ const (
 	seenWatched
 	seenTurned
 	seenAssumed
+	seenUnread
 )
 
 func seenOf(o *readiness.Observed) seen {
 	var bits seen
-	for i, flag := range [...]bool{o.Ready, o.Watched, o.Turned, o.Assumed} {
+	for i, flag := range [...]bool{o.Ready, o.Watched, o.Turned, o.Assumed, o.Unread} {
 		if flag {
 			bits |= 1 << i
 		}
@@ -74,7 +75,8 @@ func seenOf(o *readiness.Observed) seen {
 
 func (p *pair) observed() readiness.Observed {
 	return readiness.Observed{Since: moment(p.since), Refreshed: moment(p.refreshed), Ready: p.seen&seenReady != 0,
-		Watched: p.seen&seenWatched != 0, Turned: p.seen&seenTurned != 0, Assumed: p.seen&seenAssumed != 0}
+		Watched: p.seen&seenWatched != 0, Turned: p.seen&seenTurned != 0, Assumed: p.seen&seenAssumed != 0,
+		Unread: p.seen&seenUnread != 0}
 }
 
 func nanos(t time.Time) int64 {

@@ -117,7 +117,8 @@ func DecideNode(in *NodeInput) Outcome {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		choice := state.Decide(one)
-		if rule.Mode == ruleset.Frozen || verdict.Unknown { // a window begins when the evidence can be read again
+		if rule.Mode == ruleset.Frozen || verdict.Unknown {
+			observed.Unread = observed.Unread || verdict.Unknown
 			verdict.Observed = observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)

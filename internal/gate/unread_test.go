@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -18,6 +19,12 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
+
+// pods returns a rule of a condition and of pods that are listed after a reboot.
+func pods() *build.RuleWrapper {
+	return rule("r", "A").RearmOnReboot().Evidence(v1alpha1.Requirement{Name: "p", Pods: &v1alpha1.PodsRequirement{
+		Namespace: "kube-system", Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}})
+}
 
 // TestWhatCannotBeReadChangesNothing: the pods of a node cannot be listed that rebooted 20 minutes ago.
 func TestWhatCannotBeReadChangesNothing(t *testing.T) {
@@ -30,10 +37,6 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 
 		released = `{"released":"2026-01-02T02:04:05Z",` + boot
 	)
-	pods := func() *build.RuleWrapper {
-		return rule("r", "A").RearmOnReboot().Evidence(v1alpha1.Requirement{Name: "p", Pods: &v1alpha1.PodsRequirement{
-			Namespace: "kube-system", Selector: v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}}})
-	}
 	appears := func(r *build.RuleWrapper) *build.RuleWrapper {
 		r.Spec.Timeout.AppearSeconds = new(int32(600))
 		return r
@@ -91,12 +94,61 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 				t.Errorf("expired is %t, marked %q, guard %q", d.Expired, d.Record.Mark, d.Hold.State)
 			}
 			seen := c.observed
-			seen.Watched = d.Rule.Mode == ruleset.Enforced
+			seen.Watched, seen.Unread = d.Rule.Mode == ruleset.Enforced, true
 			if d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
 				t.Errorf("ready is %t, observed %+v", d.Verdict.Ready, d.Verdict.Observed)
 			}
 			if c.want["r"] == unknown && d.Record != d.Was.Record {
 				t.Errorf("record %+v", d.Record)
+			}
+		})
+	}
+}
+
+// TestWindowsBeginWhenPodsCanBeListedAgain: nothing is known while they cannot.
+func TestWindowsBeginWhenPodsCanBeListedAgain(t *testing.T) {
+	const boot = `"rule":"r","bootID":"b","notBefore":"2026-01-02T02:44:05Z","rearmedAt":"2026-01-02T02:44:05Z"}`
+	started := metav1.NewTime(now.Add(-15 * time.Minute))
+	pod := build.MakePod("kube-system", "a").Node("n").Condition(corev1.PodReady, "", started.Time).Obj()
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Ready: true,
+		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: started}}}}
+	for name, c := range map[string]struct {
+		rule                        *build.RuleWrapper
+		record                      string
+		effect                      corev1.TaintEffect // of a taint with the rule's key
+		pods                        []*corev1.Pod
+		before, during, after, late string
+	}{
+		"unreadySeconds": {pods().UnreadySeconds(600), `{"released":"2026-01-02T02:04:05Z",` + boot, "", nil,
+			"Ready UnreadyWindow", "Exempt EvidenceUnknown", "Ready UnreadyWindow", "Held Rearmed"},
+		"readySeconds": {pods().ReadySeconds(600), `{"taint":"example.com/r=:NoSchedule",` + boot, "NoSchedule",
+			[]*corev1.Pod{pod}, "Held Rearmed", "Held Rearmed", "Held Rearmed", "Ready EvidenceHolds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node().Created(now.Add(-2*time.Hour)).BootID("b").Condition("Ready", "True", now.Add(-20*time.Minute)).
+				Condition("A", "True", now.Add(-time.Minute)).
+				Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-r", c.record).Taint("example.com/r", "", c.effect).Obj()
+			in := input(n, c.rule)
+			observed := readiness.Observed{Ready: c.pods != nil, Since: now, Turned: true}
+			in.Observed = func(*ruleset.Rule) readiness.Observed { return observed }
+			for _, step := range []struct {
+				at    int
+				known bool
+				want  string
+			}{
+				{0, true, c.before}, {300, false, c.before}, {700, false, c.during}, {720, true, c.after},
+				{1319, true, c.after}, {1320, true, c.late},
+			} {
+				in.Now = second(step.at)
+				for i := range n.Status.Conditions {
+					n.Status.Conditions[i].LastHeartbeatTime.Time = in.Now
+				}
+				in.Live = func(string, labels.Selector) ([]*corev1.Pod, bool) { return c.pods, step.known }
+				out := DecideNode(in)
+				if got := states(out)["r"]; got != step.want {
+					t.Errorf("after %d seconds: %s (%s), want %s", step.at, got, out.Decisions[0].Verdict.Blocking(), step.want)
+				}
+				observed = out.Decisions[0].Verdict.Observed
 			}
 		})
 	}

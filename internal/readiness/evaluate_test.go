@@ -350,6 +350,23 @@ func TestAWindowBeginsWhenTheProcessSeesTheTurn(t *testing.T) {
 	compareVerdict(t, Verdict{Ready: true, Since: at(9), Remembered: true}, seen("True", seen("False", put, 5), 9))
 }
 
+// No window may run while the evidence cannot be read.
+func TestAWindowBeginsWhenTheEvidenceCanBeReadAgain(t *testing.T) {
+	r := compile(rule().Condition(cni))
+	seen := func(before Observed, second int) Verdict {
+		n := node().Condition(cni, "True", at(-500)).Obj()
+		return Evaluate(r, &evidence.Facts{Node: n}, before, at(second))
+	}
+	again := seen(Observed{Ready: true, Since: at(0), Unread: true}, 60)
+	compareVerdict(t, Verdict{Ready: true, Since: at(60), Remembered: true}, again)
+	compareVerdict(t, Verdict{Ready: true, Since: at(60), Remembered: true}, seen(again.Observed, 70))
+	turned := seen(Observed{Since: at(0), Unread: true}, 60)
+	compareVerdict(t, Verdict{Ready: true, Since: at(60), Remembered: true}, turned)
+	compareVerdict(t, Verdict{Ready: true, Since: at(-500)}, seen(Observed{Unread: true}, 60)) // it was never read
+	compareVerdict(t, Verdict{Ready: true, Since: at(-500)}, seen(Observed{Ready: true, Since: at(0), Assumed: true,
+		Unread: true}, 60))
+}
+
 func TestRecheckIsTheFirstThatMayChange(t *testing.T) {
 	r := compile(rule().FreshCondition(cni, 60).FreshCondition(disk, 30))
 	n := node().Condition(cni, "True", at(0)).Condition(disk, "True", at(10)).Obj()

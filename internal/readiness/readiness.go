@@ -17,6 +17,9 @@ type Observed struct {
 	// Ready is the verdict, and Since is when the process first saw it.
 	Ready bool
 	Since time.Time
+	// Unread says that the process could not read the evidence after that. When it can read it again, all windows begin.
+	// Packages gate and fleet set it.
+	Unread bool
 	// Turned says that the process had seen the opposite before, or could not read the evidence. So the verdict is not
 	// older than Since: a node's clock may be wrong.
 	Turned bool
@@ -185,9 +188,10 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 	}
 	v := Verdict{
 		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatCounts: t.awaits,
-		Observed: t.observe(ready, decides, before),
+		Unknown: !ready && t.unread > 0 && (anyOf || t.unread == t.bad.n),
 	}
-	v.Unknown = !ready && t.unread > 0 && (anyOf || t.unread == t.bad.n)
+	before.Unread = before.Unread && !v.Unknown
+	v.Observed = t.observe(ready, decides, before)
 	v.Since = decides.since(anyOf == ready, v.Observed.Since)
 	v.Remembered = decides.undated && v.Since.Equal(v.Observed.Since)
 	if v.Observed.Refreshed.After(v.Since) {
@@ -205,6 +209,10 @@ func (t *tally) observe(ready bool, decides *span, before Observed) Observed {
 		before.Since = t.now
 	}
 	known := !before.Since.IsZero()
+	if before.Unread && known && !before.Assumed {
+		before.Since, before.Turned = t.now, true
+	}
+	before.Unread = false
 	if known && before.Ready == ready {
 		before.Assumed = false
 		return before

@@ -96,6 +96,10 @@ func TestANodeInServiceStaysSoWhileItsPodsCannotBeListed(t *testing.T) {
 		s.at(900)
 		reconciled(false, podsRetry)
 		s.unlisted = nil
+		if window := s.rule.Spec.UnreadyWindow(); window > 0 { // it begins now
+			reconciled(false, window)
+			s.at(900 + int(window/time.Second))
+		}
 		reconciled(true, 0)
 		s.unlisted = c.why
 		reconciled(true, podsRetry)
