@@ -63,9 +63,10 @@ func (r *Reconciler) resolve(set *ruleset.Set) *ruleset.Set {
 		DaemonSets: r.Evidence.DaemonSets, TransientTaintPrefixes: r.TransientTaintPrefixes}}, r.Fleet.Rules())
 }
 
-// Relevant passes changes that a verdict may depend on, except the event of this controller's own write. It passes a
-// heartbeat only if the heartbeat alone may change a verdict: if evidence is stale, older than the node's last boot, or
-// from the future. While the annotations are full, it passes every change: each may make room for a record.
+// Relevant passes changes that a verdict may depend on. It passes the event of this controller's own write only if a
+// requirement may read what was written, and a heartbeat only if the heartbeat alone may change a verdict: if evidence
+// is stale, older than the node's last boot, or from the future. While the annotations are full, it passes every
+// change: each may make room for a record.
 func (r *Reconciler) Relevant() predicate.TypedPredicate[*corev1.Node] {
 	return predicate.TypedFuncs[*corev1.Node]{
 		UpdateFunc: func(e event.TypedUpdateEvent[*corev1.Node]) bool {
@@ -95,10 +96,12 @@ func writtenChanged(before, after *corev1.Node) bool {
 		annotationsChanged(before.Annotations, after.Annotations)
 }
 
-// inspectedChanged reports whether another field has changed that a resource requirement or an expression may read.
+// inspectedChanged reports whether another field has changed that a requirement may read. This controller's own writes
+// of taints count, too: another rule may wait until a taint is gone.
 func inspectedChanged(before, after *corev1.Node) bool {
 	b, a := &before.Status, &after.Status
-	return before.Spec.ProviderID != after.Spec.ProviderID ||
+	return !ruleset.SameTaints(before.Spec.Taints, after.Spec.Taints) ||
+		before.Spec.ProviderID != after.Spec.ProviderID ||
 		!equality.Semantic.DeepEqual(b.NodeInfo, a.NodeInfo) ||
 		!maps.Equal(before.Annotations, after.Annotations) ||
 		!slices.Equal(before.Spec.PodCIDRs, after.Spec.PodCIDRs) ||
