@@ -276,6 +276,11 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 		"suspended, and another rule publishes on": {
 			rules: []*build.RuleWrapper{publishing("r").Selector("pool", "b").Suspend(true), publishing("s")},
 			node:  was(isFalse), want: []string{"False NotReady"}, record: verdictType},
+		"suspended, and a younger rule publishes on": {
+			rules: []*build.RuleWrapper{publishing("r").Suspend(true), publishing("s")},
+			node:  was(isFalse), want: []string{"False NotReady"}, record: verdictType},
+		"frozen, and a younger rule publishes on": {rules: []*build.RuleWrapper{publishing("r"), publishing("s")},
+			node: was(isFalse), frozen: true, want: []string{"False NotReady"}, record: verdictType},
 		"frozen: False stays": {rules: []*build.RuleWrapper{publishing("r")},
 			node: was(isFalse), frozen: true, record: verdictType},
 		"frozen and in dry-run": {rules: []*build.RuleWrapper{publishing("r").DryRun(true)},
@@ -331,7 +336,7 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 			in := input(c.node.Obj(), c.rules...)
 			if c.frozen {
 				frozen := in.Rules.Named("r").Freeze(ruleset.Problem{Reason: "Invalid", Message: "x"})
-				in.Rules = ruleset.NewSet(frozen)
+				in.Rules = in.Rules.With(frozen)
 			}
 			out := DecideNode(in)
 			if diff := cmp.Diff(c.want, changes(out)); diff != "" {

@@ -40,7 +40,7 @@ import (
 //
 // The record has the type from before the condition is written until after it is gone, so that what a killed operator
 // left is found. A condition of the same type is the operator's only while its reason has the prefix; of several rules
-// with one type the oldest publishes it, and a probe comes before all rules.
+// with one type the oldest in force publishes it, and a probe comes before all rules.
 
 const (
 	// maxPublished is how long the message of a published condition may be, in bytes.

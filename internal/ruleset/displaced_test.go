@@ -50,6 +50,13 @@ func TestDisplaced(t *testing.T) {
 			want: map[string]Displaced{"b": {Verdict: "condition e.com/x is published by a probe of rule a"}}},
 		"nor one that is also frozen": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
 			prober("frozen", 2).Publish("e.com/x").DryRun(true)}},
+		"an older rule that is suspended publishes no verdict": {rules: []*build.RuleWrapper{
+			prober("a", 1).Publish("e.com/x"), prober("b", 2).Publish("e.com/x").Suspend(true)}},
+		"nor one that is frozen": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
+			prober("frozen", 2).Publish("e.com/x")}},
+		"but one whose evidence is being read": {rules: []*build.RuleWrapper{prober("a", 1).Publish("e.com/x"),
+			prober("pending", 2).Publish("e.com/x")},
+			want: map[string]Displaced{"a": {Verdict: "condition e.com/x is published by the older rule pending"}}},
 		"a probe and the verdict": {rules: []*build.RuleWrapper{prober("a", 1, "x").Publish("e.com/x"),
 			prober("b", 2, "x").Publish("e.com/x")},
 			want: map[string]Displaced{"a": {Probe: "condition x is published by the older rule b",
@@ -62,8 +69,11 @@ func TestDisplaced(t *testing.T) {
 			var rules []*Rule
 			for _, r := range c.rules {
 				rule := Compile(r.Obj(), nil, now)
-				if rule.Name == "frozen" {
+				switch rule.Name {
+				case "frozen":
 					rule = rule.Freeze(Problem{Reason: evidence.ReasonInvalid})
+				case "pending":
+					rule = rule.Freeze(Problem{Reason: ReasonPending})
 				}
 				rules = append(rules, rule)
 			}

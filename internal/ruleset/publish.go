@@ -57,7 +57,7 @@ type Displaced struct {
 // Displaced returns, by name, the rules that do not publish one of their conditions on a node with these labels, and
 // why not. A probe does not publish a condition if a probe of an older rule does. A rule does not publish its condition
 // if any probe or an older rule does. Probes of suspended rules and of rules in dry-run publish, too. A rule in dry-run
-// publishes no condition of its own.
+// publishes no condition of its own, and a suspended or frozen rule leaves it to any other rule.
 func (s *Set) Displaced(nodeLabels map[string]string) map[string]Displaced {
 	if !s.probes && len(s.publishers) == 0 {
 		return nil
@@ -92,6 +92,7 @@ func (s *Set) Displaced(nodeLabels map[string]string) map[string]Displaced {
 		case t == "" || r.Mode == Deleting || r.Mode == DryRun || r.Withdrawn() || !r.Matches(nodeLabels):
 		case by != "":
 			why = fmt.Sprintf("condition %s is published by a probe of rule %s", t, by)
+		case r.Inert() && !r.Pending(): // else each start of the operator would move the condition there and back
 		default:
 			why = take(r, t)
 		}
