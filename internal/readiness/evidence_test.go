@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -85,5 +86,22 @@ func TestOnlyATaintThatKeepsPodsOffNeverLetsThemRun(t *testing.T) {
 		if got := v.Blocking(); strings.Contains(got, "can never run") != c.never {
 			t.Errorf("%s: %s", name, got)
 		}
+	}
+}
+
+// An earlier verdict of the same kind may have ended between two looks of the process.
+func TestAWindowCountsFromThePieceThatDecidesForLongest(t *testing.T) {
+	for want, r := range map[bool]*ruleset.Rule{false: compile(rule().Condition(cni).Condition(disk)),
+		true: compile(rule().Condition(cni).Condition(disk).AnyOf())} {
+		status := map[bool]corev1.ConditionStatus{want: "True", !want: "False"}
+		look := func(before Verdict, second int, first, other bool, sinceFirst, sinceOther int) Verdict {
+			n := node().Condition(cni, status[first], at(sinceFirst)).Condition(disk, status[other], at(sinceOther)).Obj()
+			return Evaluate(r, &evidence.Facts{Node: n}, before.Observed, at(second))
+		}
+		one := look(look(Verdict{}, 0, false, false, -9, -9), 1, true, false, 1, -9)
+		both := look(one, 41, true, true, 1, 41)
+		compareVerdict(t, Verdict{Ready: want, Since: at(1)}, one)
+		compareVerdict(t, Verdict{Ready: want, Since: at(1)}, both)
+		compareVerdict(t, Verdict{Ready: want, Since: at(41)}, look(both, 50, false, true, 50, 41))
 	}
 }
