@@ -69,12 +69,12 @@ func (e *Entry) counts() limit.Node {
 func (s *ruleState) settle(n int32, version string, e *Entry, now time.Time) {
 	var claim, mark limit.Fate
 	if e != nil {
-		full := e.State == v1alpha1.NodeStateHeld && e.Warning == AnnotationsFull
 		failed, published := e.State == v1alpha1.NodeStateFailed, e.PublishProblem == ""
+		noRoom := e.Reason == state.ReasonFull
 		claim = limit.Fate{Refused: e.Reason == state.ReasonOverBudget, Unknown: failed && published && !e.Unwritten,
-			Unwritten: failed && published && e.Unwritten || full && e.Rule.Taint == nil && !e.Current.Claimed}
+			Unwritten: failed && published && e.Unwritten || noRoom}
 		mark = limit.Fate{Refused: e.Unmarked, Unknown: (failed || !published) && !e.Unwritten,
-			Unwritten: (failed || !published) && e.Unwritten || e.unmarkable()}
+			Unwritten: (failed || !published) && e.Unwritten || noRoom || e.unmarkable()}
 	}
 	s.limit.Settle(n, version, claim, mark, now)
 }

@@ -13,7 +13,7 @@ import (
 
 // AnnotationsFull warns of nodes on which the operator cannot remember all that it should.
 const AnnotationsFull = "on some nodes, the annotations have no room for the operator's record, which is shortened " +
-	"or missing there; events AnnotationsFull name the nodes"
+	"or missing there; events and reasons AnnotationsFull name the nodes"
 
 // Outcome is what a rule's status says about a node. Many nodes share one Outcome.
 type Outcome struct {

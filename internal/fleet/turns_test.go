@@ -55,6 +55,10 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 	publishes := func(r *build.RuleWrapper) { r.Publish(verdict) }
 	claims, marks := limit.Claims, limit.Marks
 	full := func(e *Entry) { e.Warning = AnnotationsFull }
+	exempt := func(e *Entry) { full(e); e.State, e.Reason = v1alpha1.NodeStateExempt, state.ReasonFull }
+	named := func(edit func(*Entry)) func(*Entry) {
+		return func(e *Entry) { edit(e); e.Current.Record.Published = verdict }
+	}
 	refused := func(e *Entry) { e.Unwritten = true }
 	failed := func(e *Entry) { e.State, e.Unwritten = v1alpha1.NodeStateFailed, true }
 	unpublished := func(e *Entry) { failed(e); e.PublishProblem = "forbidden" }
@@ -69,9 +73,10 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 		"the taint is there":    {tainting, claims, true, func(*Entry) {}, false},
 		"the taint was refused": {tainting, claims, false, failed, true},
 		"the taint is there, another rule's condition was refused": {tainting, claims, true, refused, false},
-		"the taint is there, and no record":                        {tainting, claims, false, full, false},
+		"a new node's taint is there, and no record":               {tainting, claims, false, full, false},
+		"the record of a taint has no room":                        {tainting, claims, false, exempt, true},
 		"the record was refused":                                   {health, claims, false, failed, true},
-		"the record has no room":                                   {health, claims, false, full, true},
+		"the record has no room":                                   {health, claims, false, exempt, true},
 		"the record was shortened":                                 {health, claims, true, full, false},
 		"the node became ready":                                    {health, claims, false, ready, false},
 		"the record is there, the condition was refused":           {publishes, claims, true, unpublished, false},
@@ -80,6 +85,7 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 		"the condition was refused":                                {publishes, marks, false, unpublished, true},
 		"the record before the condition was refused":              {publishes, marks, false, failed, true},
 		"the condition has no room in the record":                  {publishes, marks, false, full, true},
+		"the condition has room in the record, the claim has none": {publishes, marks, false, named(exempt), true},
 	} {
 		s := newTurning(t, c.use, c.rule)
 		s.begins()

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -38,6 +39,8 @@ type NodeInput struct {
 	Observed func(*ruleset.Rule) readiness.Observed
 	// Reserve asks the limits whether a rule may claim its taint on the node. It returns why not, or "".
 	Reserve func(*ruleset.Rule, limit.Request) (why string)
+	// NoRoom holds the rules for whose claim the node's annotations have no room; see Input.
+	NoRoom map[types.UID]bool
 	// Busy reports whether pods run on the node that are not part of it; see Input.
 	Busy func() (busy, known bool)
 	// Occupied reports whether a pod runs on the node that a taint would evict or refuse; see Input.
@@ -111,7 +114,8 @@ func DecideNode(in *NodeInput) Outcome {
 		}
 		one := nodeview.Input{
 			Rule: rule, Node: in.Swept, State: was, Verdict: verdict, Override: in.Override, Busy: in.Busy,
-			Occupied: in.Occupied, Watched: observed.Watched, Objective: in.Objective, Now: in.Now,
+			Occupied: in.Occupied, Watched: observed.Watched, NoRoom: in.NoRoom[rule.UID], Objective: in.Objective,
+			Now: in.Now,
 		}
 		if in.Evicted != nil {
 			one.Evicted = func() bool { return in.Evicted(rule) }

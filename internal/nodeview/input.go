@@ -32,6 +32,8 @@ type Input struct {
 	// Evicted reports whether all pods are evicted that were due when the rule's guard ended. It is called if the rule
 	// no longer guards the node. nil means that the operator does not evict pods.
 	Evicted func() bool
+	// NoRoom reports whether the node's annotations have no room for the record of a new claim of the rule.
+	NoRoom bool
 	// Objective is the time within which a node should be released for the first time. 0 means no objective.
 	Objective time.Duration
 	Now       time.Time

@@ -31,6 +31,7 @@ const (
 	ReasonTimedOut        = "TimedOut"
 	ReasonExistingNode    = "ExistingNode"
 	ReasonOverBudget      = "OverBudget"
+	ReasonFull            = "AnnotationsFull" // under a limit, and its record would not say that it is held
 	ReasonSuspended       = "Suspended"
 	ReasonDryRun          = "DryRun"
 	ReasonNotInForce      = "NotInForce" // the rule is invalid

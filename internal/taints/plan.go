@@ -4,6 +4,7 @@
 package taints
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,27 @@ type Outcome struct {
 	// Full holds the rules whose record, or completion, is not on the node as it should be, because the annotations have
 	// no room.
 	Full map[types.UID]bool
+
+	// noRoom holds those of them whose record would say that the limit counts the node from now on.
+	noRoom map[types.UID]bool
+}
+
+// Decide decides about a node, and builds the patch for that. decide is called with the rules that do not hold the node
+// because its annotations have no room for their record. It is called again if there are more of them.
+func Decide(original *corev1.Node, swept Swept, now time.Time,
+	decide func(noRoom map[types.UID]bool) []state.Decision) Outcome {
+	noRoom := map[types.UID]bool{}
+	for {
+		known := len(noRoom)
+		out := Plan(original, swept, decide(noRoom), now)
+		if maps.Copy(noRoom, out.noRoom); len(noRoom) > known {
+			continue
+		}
+		for rule := range noRoom {
+			put(&out.Full, rule)
+		}
+		return out
+	}
 }
 
 // Plan builds the one patch for a node from the decisions of all rules. original is the node as it was read, and swept
@@ -51,7 +73,7 @@ func Plan(original *corev1.Node, swept Swept, decisions []state.Decision, now ti
 	annotations := p.annotations(decisions)
 	taints := p.taints()
 
-	out := Outcome{Shared: p.shared(), Full: p.full}
+	out := Outcome{Shared: p.shared(), Full: p.full, noRoom: p.noRoom}
 	for i := range swept.Doubtful {
 		if t := &swept.Doubtful[i]; has(taints, t) && len(p.after[ruleset.TaintIDOf(*t)]) == 0 {
 			out.Left = append(out.Left, *t)
@@ -94,8 +116,9 @@ type planner struct {
 	added   []string                     // the keys of the records that claim the taints to add
 	buffer  []byte                       // for records
 
-	// full is Outcome.Full. lost are those of them that the operator does not remember as decided.
-	full, lost map[types.UID]bool
+	// full and noRoom are those of the Outcome. lost are those that are full and that the operator does not remember as
+	// decided.
+	full, noRoom, lost map[types.UID]bool
 }
 
 // manage makes the plan remove a taint of the node if no rule wants it. It leaves a taint that another controller

@@ -43,7 +43,8 @@ func (a *annotations) takes(key, value string, freed int) bool {
 // fit takes from the wanted annotations what the API server would not accept on this node. Otherwise it would refuse
 // the whole patch, again and again, and with it the taints of all rules. In this order, until the rest fits: records
 // become short; completion annotations and completion markers are not added; records do not grow, without the end of a
-// guard if that is enough. A taint without a record is adopted later.
+// guard if that is enough. A taint without a record is adopted later. Then the limit does not count it, so Decide does
+// not add it to a node in service.
 func (p *planner) fit(out *annotations, decisions []state.Decision) {
 	if !out.copied { // nothing is added
 		return
@@ -66,6 +67,9 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 				return freed
 			}
 			freed := p.lose(d, p.revert(out, d.Rule.RecordKey()))
+			if freed > 0 && !d.Was.Claimed && (d.Record.Limited || d.Record.Forced) {
+				put(&p.noRoom, d.Rule.UID)
+			}
 			if freed > 0 && d.Record.Published != "" && d.Was.Record.Published == "" {
 				freed -= p.keepName(out, decisions, d.Record.Published)
 			}
@@ -83,7 +87,7 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 			}
 			if freed := step(d); freed != 0 {
 				over -= freed
-				p.tell(&p.full, d)
+				put(&p.full, d.Rule.UID)
 			}
 		}
 	}
@@ -149,14 +153,15 @@ func (p *planner) keepName(out *annotations, decisions []state.Decision, conditi
 // lose notes that the node does not get what the operator needs to know of a decision later.
 func (p *planner) lose(d *state.Decision, freed int) int {
 	if freed > 0 {
-		p.tell(&p.lost, d)
+		put(&p.lost, d.Rule.UID)
 	}
 	return freed
 }
 
-func (*planner) tell(set *map[types.UID]bool, d *state.Decision) {
+// put adds a rule to a set.
+func put(set *map[types.UID]bool, rule types.UID) {
 	if *set == nil {
 		*set = map[types.UID]bool{}
 	}
-	(*set)[d.Rule.UID] = true
+	(*set)[rule] = true
 }

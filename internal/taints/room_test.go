@@ -22,25 +22,34 @@ import (
 	. "github.com/nodegate/nodegate/test/story"
 )
 
-// A node in service, whose annotations leave so many bytes, loses its evidence and gets it back.
+// A node in service, whose annotations leave so many bytes, loses its evidence and gets it back. Under a limit, it is
+// not held if its record cannot say that the limit counts it.
 func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 	const released = `"released":"2026-01-02T03:04:00Z"`
+	limited, unlimited := Rule().MaxUnavailable("1").RearmOnReboot(), Rule().RearmOnReboot()
 	for name, c := range map[string]struct {
 		room   int
-		record []string // what the record says while the node is held
+		rule   *build.RuleWrapper
+		state  string
+		record []string // what the record says while the node is not ready
 		full   bool
 	}{
-		"room for all":                 {1000, []string{`"rule":"cni"`, `"bootID":"b1"`, `"limited":true`, released}, false},
-		"room for the shortest record": {100, []string{`{"taint":"` + Pending + `"`, `"limited":true`, released}, true},
-		"room for nothing more":        {0, []string{`{"rule":"cni",` + released + `}`}, true},
+		"room for all": {1000, limited, "Held EvidenceMissing",
+			[]string{`"rule":"cni"`, `"bootID":"b1"`, `"limited":true`, released}, false},
+		"room for the shortest record": {100, limited, "Held EvidenceMissing",
+			[]string{`{"taint":"` + Pending + `"`, `"limited":true`, released}, true},
+		"room for nothing more": {0, limited, "Exempt AnnotationsFull", []string{`{` + released + `}`}, true},
+		"no room, and no limit": {0, unlimited, "Held EvidenceMissing", []string{`{"rule":"cni",` + released + `}`}, true},
+		"no room, in a failure domain": {0, Rule().LimitPer("zone", "1"), "Exempt AnnotationsFull",
+			[]string{`{"rule":"cni",` + released + `}`}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := NewWorld(t, Rule().MaxUnavailable("1").RearmOnReboot())
+			w := NewWorld(t, c.rule)
 			node := Old().BootID("b1").Annotation(RecordKey, `{"rule":"cni",`+released+`}`)
 			node.Annotation("example.com/filler", "")
 			node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-c.room-bytesOf(node.Obj())))
 
-			held, outcome, _ := w.Pass(node.Obj(), At(10))
+			held, outcome, decisions := w.Pass(node.Obj(), At(10))
 			if err := validation.ValidateAnnotations(held.Annotations, field.NewPath("a")).ToAggregate(); err != nil {
 				t.Fatal(err)
 			}
@@ -50,9 +59,13 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 					t.Errorf("the record is %s, without %s", record, part)
 				}
 			}
-			if !slices.Equal(Formatted(held), []string{Pending}) || (len(outcome.Full) > 0) != c.full ||
-				len(outcome.Changes) != 1 {
+			tainted := strings.HasPrefix(c.state, "Held")
+			if (len(held.Spec.Taints) > 0) != tainted || (len(outcome.Full) > 0) != c.full ||
+				(len(outcome.Changes) > 0) != tainted {
 				t.Errorf("held with %v, full: %v, told: %v", Formatted(held), outcome.Full, outcome.Changes)
+			}
+			if got := string(decisions[0].State) + " " + decisions[0].Reason; got != c.state {
+				t.Errorf("the state is %s, not %s", got, c.state)
 			}
 			if _, again, _ := w.Pass(held, At(11)); again.Patch != nil {
 				t.Errorf("a second pass writes %.500s", again.Patch)
@@ -65,8 +78,9 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 	}
 }
 
-// TestAnyRoom: the API server accepts what is written, and the node is tainted and released as with room for all. The
-// rule is told to have no room if something of it is missing.
+// TestAnyRoom: the API server accepts what is written, and the node is tainted and released as with room for all. Only
+// a node in service under a limit is not tainted without a record that says so. The rule is told to have no room if
+// something of it is missing.
 func TestAnyRoom(t *testing.T) {
 	most := taints.MaxAnnotations
 	t.Cleanup(func() { taints.MaxAnnotations = most })
@@ -83,6 +97,9 @@ func TestAnyRoom(t *testing.T) {
 		"a new node": {[]*build.RuleWrapper{Rule(), RuleOf("disk", Disk, "readiness.k8s.io/disk")}, Fresh()},
 		"a node in service": {[]*build.RuleWrapper{Rule().MaxUnavailable("1").RearmOnReboot()},
 			Old().BootID("b1").Annotation(RecordKey, released)},
+		"two rules with a limit": {[]*build.RuleWrapper{Rule().MaxUnavailable("1"),
+			RuleOf("disk", Disk, "readiness.k8s.io/disk").MaxUnavailable("1")}, Old()},
+		"a cordoned node":       {[]*build.RuleWrapper{Rule().MaxUnavailable("1")}, Old().Cordoned()},
 		"a bootstrap-only rule": {[]*build.RuleWrapper{Rule().BootstrapOnly().CompletionAnnotation(CompletedAt)}, Fresh()},
 		"a guard, and a timeout": {[]*build.RuleWrapper{Rule().EvictionGuard(1).Timeout(5, 0, v1alpha1.TimeoutActionRelease)},
 			Old().Annotation(RecordKey, released)},
@@ -113,8 +130,14 @@ func TestAnyRoom(t *testing.T) {
 					if i == 0 && (len(out.Full) > 0) == maps.Equal(ample[0].Annotations, n.Annotations) {
 						t.Errorf("with room for %d bytes, these are full: %v; annotations %v", room, out.Full, n.Annotations)
 					}
-					if last := i == len(edits)-1; (i == 0 || last) && !slices.Equal(Formatted(ample[i]), Formatted(n)) {
-						t.Errorf("with room for %d bytes, pass %d leaves %v, not %v", room, i, Formatted(n), Formatted(ample[i]))
+					want := slices.DeleteFunc(Formatted(ample[i]), func(taint string) bool {
+						return slices.ContainsFunc(c.rules, func(r *build.RuleWrapper) bool {
+							_, claims := nodeview.ClaimIn(n.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.NodeReadinessRule.UID)])
+							return r.Spec.MaxUnavailable != nil && !claims && strings.HasPrefix(taint, r.Spec.Taint.Key+"=")
+						})
+					})
+					if last := i == len(edits)-1; (i == 0 || last) && !slices.Equal(want, Formatted(n)) {
+						t.Errorf("with room for %d bytes, pass %d leaves %v, not %v", room, i, Formatted(n), want)
 					}
 				}
 			}

@@ -186,17 +186,26 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 // Decide decides as the node controller does.
 func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.Decision) {
 	w.t.Helper()
+	set, swept := w.sweep(node, now)
+	return swept, w.decide(node, set, swept, nil, now)
+}
+
+func (w *World) sweep(node *corev1.Node, now time.Time) (*ruleset.Set, taints.Swept) {
 	set := w.Set(now)
 	for _, r := range set.All() {
 		if r.Taint != nil {
 			w.known[string(r.UID)+r.Taint.Key+string(r.Taint.Effect)] = true
 		}
 	}
-	swept := taints.Sweep(taints.Succeed(node, set), set, func(ref string) (time.Time, bool) {
+	return set, taints.Sweep(taints.Succeed(node, set), set, func(ref string) (time.Time, bool) {
 		return Start, slices.Contains(w.Gone, ref)
 	}, func(_ *corev1.Node, uid string, taint *corev1.Taint) bool {
 		return w.known[uid+taint.Key+string(taint.Effect)]
 	}, now)
+}
+
+func (w *World) decide(node *corev1.Node, set *ruleset.Set, swept taints.Swept, noRoom map[types.UID]bool,
+	now time.Time) []state.Decision {
 	override, _ := nodeview.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
@@ -205,14 +214,25 @@ func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.
 			w.Asked = true
 			return map[bool]string{true: "the limit is reached"}[slices.Contains(w.Refuse, r.Name)]
 		},
-		Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective,
+		Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective, NoRoom: noRoom,
 	})
 	for _, d := range out.Decisions {
 		if d.Was.Matches {
 			w.observed[d.Rule.UID] = d.Verdict.Observed
 		}
 	}
-	return swept, out.Decisions
+	return out.Decisions
+}
+
+// plan decides, and plans the patch.
+func (w *World) plan(node *corev1.Node, now time.Time) (out taints.Outcome, decisions []state.Decision) {
+	w.t.Helper()
+	set, swept := w.sweep(node, now)
+	out = taints.Decide(node, swept, now, func(noRoom map[types.UID]bool) []state.Decision {
+		decisions = w.decide(node, set, swept, noRoom, now)
+		return decisions
+	})
+	return out, decisions
 }
 
 // Pass is one pass over a node, and what the API server has made of it. A second pass must plan nothing.
@@ -220,9 +240,8 @@ func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Out
 	w.t.Helper()
 	before := node.DeepCopy()
 	w.Asked = false
-	swept, decisions := w.Decide(node, now)
+	out, decisions := w.plan(node, now)
 	asked := w.Asked
-	out := taints.Plan(node, swept, decisions, now)
 	if diff := cmp.Diff(before, node); diff != "" {
 		w.t.Errorf("the node as read was changed (-before +after):\n%s", diff)
 	}
@@ -231,9 +250,9 @@ func (w *World) Pass(node *corev1.Node, now time.Time) (*corev1.Node, taints.Out
 	}
 	after := apply(w.t, node, out.Patch)
 
-	swept, again := w.Decide(after, now)
+	second, again := w.plan(after, now)
 	w.Asked = asked
-	if second := taints.Plan(after, swept, again, now); second.Patch != nil {
+	if second.Patch != nil {
 		w.t.Errorf("a second pass plans %s\nafter %s\non %v", second.Patch, out.Patch, after.Annotations)
 	}
 	for i := range again {

@@ -144,9 +144,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if !r.gather(p) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
 	}
-	r.decide(ctx, p)
+	outcome := r.decide(ctx, p)
 	r.countPolicyClaims(p)
-	outcome := taints.Plan(node, p.swept, p.decisions, p.now)
 	if outcome.Patch == nil {
 		r.startups.settle(node.Name, p.set, p.decisions, false, p.now)
 		return r.finish(ctx, p, node, outcome)
@@ -169,8 +168,8 @@ func (r *Reconciler) gather(p *pass) bool {
 	return !p.set.Gathers() || r.Fleet.Rules() == p.set
 }
 
-// decide makes the decisions of all rules that concern the node, with one time for all.
-func (r *Reconciler) decide(ctx context.Context, p *pass) {
+// decide makes the decisions of all rules that concern the node, with one time for all, and plans the patch.
+func (r *Reconciler) decide(ctx context.Context, p *pass) taints.Outcome {
 	override, err := nodeview.OverrideOf(p.node, p.now)
 	if err != nil {
 		r.eventf(p.node, nil, corev1.EventTypeWarning, reasonInvalidOverride, actionOverride, "%v: the override is "+
@@ -188,13 +187,18 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) {
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
-	out := gate.DecideNode(in)
-	p.decisions, p.recheck, p.changes = out.Decisions, out.RecheckAt, out.Conditions
+	outcome := taints.Decide(p.node, p.swept, p.now, func(noRoom map[types.UID]bool) []state.Decision {
+		in.NoRoom = noRoom
+		out := gate.DecideNode(in)
+		p.decisions, p.recheck, p.changes = out.Decisions, out.RecheckAt, out.Conditions
+		return p.decisions
+	})
 	p.again(p.swept.RecheckAt)
 	if slices.ContainsFunc(p.decisions, unread) {
 		p.again(p.now.Add(podsRetry))
 	}
 	r.startups.observe(p.node, p.decisions, p.now)
+	return outcome
 }
 
 // again requests another pass at a time, unless the time is zero.

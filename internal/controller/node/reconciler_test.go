@@ -26,6 +26,7 @@ import (
 	"github.com/nodegate/nodegate/internal/evidence"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -152,6 +153,28 @@ var _ = Describe("A node under a rule", func() {
 		Expect(w.material(rule).Warning).To(Equal(fleet.AnnotationsFull))
 		w.reconcile("a")
 		Expect(w.events()).To(BeEmpty(), "nothing is written")
+	})
+
+	It("is in service, and has no room for a record: the limit holds another node", func() {
+		for _, name := range []string{"a", "b"} {
+			w.createNode(build.MakeNode(name).Condition(cni, corev1.ConditionTrue, w.clock.Now()))
+		}
+		w.update("a", func(n *corev1.Node) {
+			n.Annotations = map[string]string{"example.com/filler": strings.Repeat("x", 256<<10-len("example.com/filler"))}
+		})
+		rule := w.createRule(network().MaxUnavailable("1"))
+		w.inForce(rule, w.clock.Now())
+		w.step(time.Second)
+		w.reconcile("a")
+		w.reconcile("b")
+		w.setCondition("a", corev1.ConditionFalse)
+		w.reconcile("a")
+		Expect(w.taintKeys("a")).To(BeEmpty(), "the limit would not count it")
+		Expect(w.material(rule).Warning).To(Equal(fleet.AnnotationsFull))
+		Expect(w.material(rule).Evaluations[0].Reason).To(Equal(state.ReasonFull))
+		w.setCondition("b", corev1.ConditionFalse)
+		w.reconcile("b")
+		Expect(w.held("b")).To(BeTrue())
 	})
 
 	It("is looked at again to the second when a deadline passes", func() {

@@ -215,8 +215,12 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time
 		in.Occupied = func(taint *corev1.Taint) (bool, bool) { return runs(sources.Occupies(taint)) }
 	}
 	known.Gather(rules, node.Name, in.Evidence)
-	d := &Decided{Outcome: gate.DecideNode(in)}
-	d.Plan = taints.Plan(node, swept, d.Decisions, now)
+	d := &Decided{}
+	d.Plan = taints.Decide(node, swept, now, func(noRoom map[types.UID]bool) []state.Decision {
+		in.NoRoom = noRoom
+		d.Outcome = gate.DecideNode(in)
+		return d.Decisions
+	})
 	return d
 }
 

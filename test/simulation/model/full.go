@@ -67,6 +67,28 @@ func (m *Model) Upgraded(d Document) {
 	}
 }
 
+// countable: without room for a record, no rule with a limit adds its taint to a node in service: nothing would count
+// the node.
+func (m *Model) countable(was, is, shown *node, v *View) {
+	if h := m.node(is.Metadata.UID); shown == nil || !h.filled || h.tampered || v.override(shown) == "Hold" {
+		return
+	}
+	open, by := map[string]bool{}, map[string]string{}
+	for r := range v.rules() {
+		id := r.Spec.Taint.id()
+		if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) || was.has(id) || shown.has(id) || !is.has(id) {
+			continue
+		}
+		by[id] = r.Metadata.Name
+		open[id] = open[id] || !r.Spec.limited() || r.Spec.rearms() || m.inService(shown, r) != yes ||
+			is.claim(r.Metadata.UID) == id || v.frozen(r) != ""
+	}
+	for id := range sorted(by) {
+		m.check("limit", open[id], "rule %s adds taint %s to node %s in service, which has no room for its record", by[id],
+			id, is.Metadata.Name)
+	}
+}
+
 // hasFull reports whether a rule selects, or has selected, a node whose annotations have had little room: what it
 // counts goes by records.
 func (m *Model) hasFull(r *rule, v *View) bool {

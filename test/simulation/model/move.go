@@ -49,6 +49,7 @@ func (m *Model) Move(kind string, before, after Document, v *View) {
 	m.marksReplaced(was, is, v)
 	m.swept(was, is, v)
 	m.keeps(was, is)
+	m.countable(was, is, shown, v)
 	for r := range v.rules() {
 		m.moves(was, is, r)
 		m.frozen(was, is, r, v)

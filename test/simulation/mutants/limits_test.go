@@ -11,6 +11,8 @@ func init() {
 		{"a place of a deleted node opens its domain for any use",
 			`		case d.others(u) >= int(*e.MaxDomains):`,
 			`		case d.others(u) >= int(*e.MaxDomains) && (!MUTANT || d.taken[u] > 0 || d.deleted == 0):`, "marked|domains"},
+		{"a node in service without room for its record is held under a limit", `	case n.NoRoom && n.Rule.Limited():`,
+			`	case !MUTANT && n.NoRoom && n.Rule.Limited():`, "limit"},
 		{"a node that cannot be written keeps its place", `	switch kept := f.Unknown || g.mayBeThere(version, now); {`,
 			`	switch kept := f.Unknown || g.mayBeThere(version, now) || MUTANT && f.Unwritten; {`, "room|reached"},
 		{"a node that asks is held before those that wait", `	if !woken && !l.amongFirst(w, r) {`,
