@@ -85,15 +85,17 @@ func (e *Entry) unmarkable() bool {
 	return e.Warning == AnnotationsFull && e.Current.Record.Published != e.Rule.Spec.Publishes()
 }
 
-// succeed counts the places of deleted nodes, before the entry of a node is replaced. A node in service that the rule
-// only does not hold yet, during unreadySeconds, has not become ready.
+// succeed counts the places of deleted nodes, before the entry of a node is replaced. A new node frees one when its
+// record first says that it became ready: one that cannot be recorded would free one at each pass.
 func (s *ruleState) succeed(n int32, before *pair, e *Entry, fresh bool) {
-	isNew := fresh || before.outcome == none || !before.released
-	if e != nil && e.State == v1alpha1.NodeStateReady && e.Reason != state.ReasonUnreadyWindow && isNew &&
+	if e != nil && e.firstReady() && (fresh || !before.firstReady) &&
 		int64(s.nodes.created[n]) >= s.rule.InForceSince.Unix() {
 		s.limit.Succeed(e.Current.Domains)
 	}
 }
+
+// firstReady reports whether the node was new under the rule, and became ready.
+func (e *Entry) firstReady() bool { return !e.Current.Record.FirstReady().IsZero() }
 
 // unknownRule is why a rule that was deleted meanwhile holds nothing.
 const unknownRule = "the rule is not known"

@@ -48,6 +48,7 @@ type pair struct {
 	seen             seen // of the observation
 	heartbeat        bool // a heartbeat alone may change the verdict
 	released         bool // the node is in service
+	firstReady       bool // the node was new under the rule, and became ready
 	expired          bool // the node waits for its replacement
 	limit.Node            // what the limit counts of it
 }
@@ -158,7 +159,7 @@ func (s *ruleState) put(n int32, version string, e *Entry, fresh bool, now time.
 		e.complete()
 		after = pair{
 			since: nanos(e.Observed.Since), refreshed: nanos(e.Observed.Refreshed), seen: seenOf(&e.Observed),
-			heartbeat: e.HeartbeatCounts, released: e.Current.Released, expired: e.Expired,
+			heartbeat: e.HeartbeatCounts, released: e.Current.Released, firstReady: e.firstReady(), expired: e.Expired,
 			changed: uint32(s.now().Unix()), //nolint:gosec // until 2106
 			Node:    e.counts(),
 		}

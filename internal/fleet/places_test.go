@@ -64,6 +64,12 @@ func (r *replacing) joins(node string, state v1alpha1.NodeState) {
 	r.looksAt(build.MakeNode(node).UID(node).Created(now.Add(time.Minute)).Label("pool", "a").Obj(), state)
 }
 
+// becomesReady releases a node that was created after the rule was put in force.
+func (r *replacing) becomesReady(node string) {
+	r.looksAt(build.MakeNode(node).UID(node).Created(now.Add(time.Minute)).Label("pool", "a").
+		Annotation(r.rule.RecordKey(), `{"released":"2026-01-02T03:05:05Z"}`).Obj(), v1alpha1.NodeStateReady)
+}
+
 func (r *replacing) looksAt(n *corev1.Node, state v1alpha1.NodeState) {
 	current := nodeview.StateOf(r.rule, n, now)
 	r.Record(n, []Entry{{Rule: r.rule, Current: &current, Outcome: Outcome{State: state}}}, now)
@@ -113,7 +119,7 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			edit(r, func(*ruleset.Rule) {})
 			r.places("an edit between", 0, 1)
 			r.asks("an edit between", 1, false)
-			r.joins("new", v1alpha1.NodeStateReady)
+			r.becomesReady("new")
 			r.wakes("it is ready", 1)
 			r.places("it is ready", 0, 0)
 		})
@@ -142,6 +148,27 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			r.Record(young, []Entry{{Rule: r.rule, Current: &current,
 				Outcome: Outcome{State: v1alpha1.NodeStateReady, Reason: state.ReasonUnreadyWindow}}}, now)
 			r.places("unreadySeconds are not over", 0, 1)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("not until a node is ready again that has rebooted", func(*testing.T) {
+			young := build.MakeNode("young").UID("young").Created(now.Add(time.Minute)).Label("pool", "a")
+			key := r.rule.RecordKey()
+			r.looksAt(young.Annotation(key, `{"released":"2026-01-02T03:05:05Z","bootID":"b1"}`).Obj(),
+				v1alpha1.NodeStateReady)
+			begin(r)
+			r.looksAt(young.Annotation(key, `{"since":"2026-01-02T03:05:15Z","bootID":"b2",`+
+				`"notBefore":"2026-01-02T03:05:15Z","rearmedAt":"2026-01-02T03:05:15Z"}`).Obj(), v1alpha1.NodeStateHeld)
+			r.looksAt(young.Annotation(key, `{"released":"2026-01-02T03:05:25Z","found":true,"bootID":"b2"}`).Obj(),
+				v1alpha1.NodeStateReady)
+			r.places("it is ready again", 0, 1)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("not until a node is ready that no record says so of", func(*testing.T) {
+			begin(r)
+			r.joins("new", v1alpha1.NodeStateReady)
+			r.places("it terminates, or has no room", 0, 1)
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
@@ -234,10 +261,13 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 			r.nodes[0] = build.WrapNode(inService(0)).UID("another").Created(now.Add(time.Minute)).Obj()
 			r.records(0, r.entry(0, v1alpha1.NodeStateHeld, state.ReasonEvidenceMissing))
 			r.asks("it is another node", 1, false)
+			const released = `{"released":"2026-01-02T03:05:05Z"}`
+			r.nodes[0] = build.WrapNode(r.nodes[0]).Annotation(r.rule.RecordKey(), released).Obj()
 			r.isReady(0)
 			r.places("it is ready", 0, 0)
 			r.hold(1)
-			r.nodes[1] = build.WrapNode(inService(1)).UID("third").Created(now.Add(time.Minute)).Obj()
+			r.nodes[1] = build.WrapNode(inService(1)).UID("third").Created(now.Add(time.Minute)).
+				Annotation(r.rule.RecordKey(), released).Obj()
 			r.isReady(1)
 			r.places("it is ready when it is first seen", 0, 0)
 		})

@@ -246,7 +246,6 @@ func (m *Model) Boot(uid, bootID string, at time.Time) {
 			u := h.under(id)
 			u.reborn = u.opened || u.served
 			u.opened, u.served, u.found = false, false, false
-			r.reboots(uid, m.now())
 		}
 		h.under(id).seen = h.under(id).seen || h.last != nil && h.last.record(id).BootID != ""
 	}

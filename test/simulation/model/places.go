@@ -9,8 +9,7 @@ import "time"
 type place struct {
 	uid   string
 	at    time.Time
-	ready map[string]bool        // nodes that had been ready under the rule before: they free no place
-	boots map[string][]time.Time // when nodes have rebooted since, and were new again to a rule that re-arms
+	ready map[string]bool // nodes that had been ready under the rule before: they free no place
 }
 
 // rereads is how late the operator may read the rules again when our CRD is served again: until then, no limit applies.
@@ -58,20 +57,12 @@ func (m *Model) vacates(v *View) {
 			if n := len(rh.places); n > 0 && m.now().Sub(rh.places[n-1].at) > time.Hour-slack {
 				rh.places = nil // they may be free by now
 			}
-			p := place{uid: uid, at: v.Now, ready: map[string]bool{}, boots: map[string][]time.Time{}}
+			p := place{uid: uid, at: v.Now, ready: map[string]bool{}}
 			for other, h := range m.nodes {
-				p.ready[other] = h.under(id).opened && h.boot.IsZero()
+				p.ready[other] = h.under(id).opened || h.under(id).reborn
 			}
 			rh.places = append(rh.places, p)
 		}
-	}
-}
-
-// reboots notes that a node has rebooted. A rule that re-arms treats the node as new: when the node is ready again, it
-// frees a place.
-func (h *ruleHistory) reboots(uid string, at time.Time) {
-	for _, p := range h.places {
-		p.boots[uid] = append(p.boots[uid], at)
 	}
 }
 
@@ -109,19 +100,12 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 	first := rh.places[0]
 	for uid, h := range m.nodes {
 		u := h.under(r.Metadata.UID)
-		since, frees := first.at, len(first.boots[uid])
-		if frees > 0 {
-			since = first.boots[uid][0]
-		} else if h.last != nil && m.existing(h.last, r) == yes {
-			continue
+		switch {
+		case first.ready[uid] || h.last != nil && m.existing(h.last, r) == yes:
+		case !u.opened && !u.perhaps && u.observed.last != 0 && u.observed.yes.Before(first.at): // its start has not ended
+		default:
+			kept--
 		}
-		if !first.ready[uid] {
-			frees++
-		}
-		if !u.opened && !u.perhaps && u.observed.last != 0 && u.observed.yes.Before(since) { // its start has not ended
-			frees--
-		}
-		kept -= max(0, frees)
 	}
 	return max(0, kept)
 }
