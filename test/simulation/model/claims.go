@@ -118,7 +118,7 @@ func (m *Model) closed(shown *node, r *rule, v *View) {
 }
 
 // closedByEdit: a rule that was edited does not claim a node in service on which each of its versions holds that can be
-// in force, whatever the operator reads for which of them.
+// in force, no matter which of them the operator has read evidence for.
 func (m *Model) closedByEdit(shown *node, r *rule, v *View) {
 	u, uid := m.node(shown.Metadata.UID).under(r.Metadata.UID), r.Metadata.UID
 	if u.perhaps || v.override(shown) == "Hold" || m.inService(shown, r) != yes {
