@@ -72,7 +72,7 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 	}
 	e.noneTainted(changes)
 	if !slices.ContainsFunc(first.Log(), func(line string) bool { return strings.Contains(line, "not renewed its lease") }) {
-		t.Error("its writes are not refused for want of a lease")
+		t.Error("its writes are not refused, although it has no lease")
 	}
 	e.Must(e.taintedAre(0)())
 	e.Must(e.Client.Delete(t.Context(), rule)) // while there is an operator that cleans up
