@@ -36,8 +36,9 @@ type Satisfaction struct {
 	// Refuted reports whether reported evidence shows that the rule is not satisfied. It is set only if a rule publishes a
 	// condition.
 	Refuted bool
-	// Unknown says that evidence of the rule could not be read, so that nothing follows from Satisfied.
-	Unknown bool
+	// Unknown says that evidence of the rule could not be read, or is not judged yet, so that nothing follows from
+	// Satisfied. Booting says that the rule waits until the boot of the node is confirmed.
+	Unknown, Booting bool
 }
 
 func (q *ruleSatisfied) judge(f *Facts, _ time.Time) (condition.Judgement, finding) {
@@ -63,8 +64,10 @@ func (f *ruleFound) message(r *Result) string {
 		return fmt.Sprintf("rule %s does not exist", f.name)
 	case !f.other.Matches:
 		return fmt.Sprintf("rule %s does not select this node", f.name)
+	case f.other.Booting:
+		return fmt.Sprintf("rule %s waits until the boot of this node is confirmed", f.name)
 	case f.other.Unknown:
-		return fmt.Sprintf("evidence of rule %s cannot be read", f.name)
+		return fmt.Sprintf("it is not known whether rule %s is satisfied on this node", f.name)
 	case !r.Satisfied:
 		return fmt.Sprintf("rule %s is not satisfied on this node", f.name)
 	}

@@ -141,7 +141,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
-				Unknown:   unknown(plain),
+				Unknown: unknown(plain), Booting: plain.Booting,
 				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {
@@ -156,9 +156,11 @@ func DecideNode(in *NodeInput) Outcome {
 	return out
 }
 
-// unknown reports whether nothing follows from the state of a node under a rule, because evidence could not be read. In
-// dry-run, the reason does not say so.
-func unknown(d *state.Decision) bool { return d.Verdict.Unknown && d.State == v1alpha1.NodeStateExempt }
+// unknown reports whether nothing follows from the state of a node under a rule, because evidence could not be read or
+// is not judged yet. In dry-run, the reason does not say so.
+func unknown(d *state.Decision) bool {
+	return d.Booting || d.Verdict.Unknown && d.State == v1alpha1.NodeStateExempt
+}
 
 // withoutOverride returns what the decision would be without an override. That is what other rules require and what the
 // rule publishes: a person who releases or holds a node says nothing about its evidence. The node does not wait for the

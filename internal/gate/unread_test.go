@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/nodegate/nodegate/internal/readiness"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/story"
 )
 
 // pods returns a rule of a condition and of pods that are listed after a reboot.
@@ -149,6 +151,60 @@ func TestWindowsBeginWhenPodsCanBeListedAgain(t *testing.T) {
 					t.Errorf("after %d seconds: %s (%s), want %s", step.at, got, out.Decisions[0].Verdict.Blocking(), step.want)
 				}
 				observed = out.Decisions[0].Verdict.Observed
+			}
+		})
+	}
+}
+
+// TestWhatIsNotJudgedBeforeTheBootIsConfirmedChangesNothing: the node rebooted while no operator was running.
+func TestWhatIsNotJudgedBeforeTheBootIsConfirmedChangesNothing(t *testing.T) {
+	const unknown, held = "Exempt EvidenceUnknown", "Held EvidenceMissing"
+	evicting := func(name, condition string) *build.RuleWrapper {
+		return rule(name, condition).Taint("example.com/"+name, "", corev1.TaintEffectNoExecute)
+	}
+	for name, c := range map[string]struct {
+		dryRun, held      bool
+		before, confirmed []string
+	}{
+		"another rule requires it": {before: []string{"Exempt Booting", unknown, unknown},
+			confirmed: []string{"Held Rearmed", held, held}},
+		"and holds the node": {held: true, before: []string{"Exempt Booting", held, held},
+			confirmed: []string{"Held Rearmed", held, held}},
+		"another rule requires it, and it is in dry-run": {dryRun: true,
+			before: []string{"Exempt DryRun", unknown, unknown}, confirmed: []string{"Exempt DryRun", held, held}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := story.NewWorld(t, evicting("r", "A").RearmOnReboot().DryRun(c.dryRun), evicting("second", "B").After("r"),
+				evicting("third", "B").After("second"))
+			n := node().Created(second(-7200)).BootID("b2").Condition("Ready", "True", second(-1)).
+				Condition("A", "True", second(-3600)).Condition("B", "True", second(-3600)).
+				Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T02:04:05Z","bootID":"b1"}`)
+			for _, other := range []string{"second", "third"} {
+				claim := ""
+				if c.held {
+					n.Taint("example.com/"+other, "", corev1.TaintEffectNoExecute)
+					claim = `"taint":"example.com/` + other + `=:NoExecute","since":"2026-01-02T03:04:00Z",`
+				}
+				n.Annotation("nodegate.io/rule-uid-of-"+other, `{`+claim+`"released":"2026-01-02T02:04:05Z"}`)
+			}
+			for _, at := range []int{0, 119, 120} {
+				want := map[bool][]string{true: c.confirmed, false: c.before}[at == 120]
+				after, _, decisions := w.Pass(n.Heartbeat("Ready", second(at)).Obj(), second(at))
+				var got []string
+				for i := range decisions {
+					got = append(got, string(decisions[i].State)+" "+decisions[i].Reason)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("after %d s: -want +got\n%s", at, diff)
+				}
+				if !decisions[0].RecheckAt.Equal(second(120)) && at < 120 {
+					t.Errorf("after %d s: rechecks at %s", at, decisions[0].RecheckAt)
+				}
+				if says := decisions[1].Message(now); at < 120 && !strings.Contains(says,
+					"rule r waits until the boot of this node is confirmed") {
+					t.Errorf("after %d s: %s", at, says)
+				}
+				n = build.WrapNode(after)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ const (
 	ReasonMinHold         = "MinHold"         // held: ready, but younger than minHoldSeconds
 	ReasonRearmed         = "Rearmed"         // held: rebooted
 	ReasonBooting         = "Booting"         // rebooted while no operator watched; NoExecute waits for the boot
-	ReasonUnknown         = "EvidenceUnknown" // rebooted, and its pods cannot be listed
+	ReasonUnknown         = "EvidenceUnknown" // rebooted, and its pods cannot be listed, or a required rule waits
 	ReasonOverrideHold    = "OverrideHold"
 	ReasonOverrideRelease = "OverrideRelease"
 	ReasonTimedOut        = "TimedOut"
@@ -70,6 +70,8 @@ type Decision struct {
 	// the limits keep the published condition from being False.
 	Limit    string
 	Unmarked bool
+	// Booting says that the rule does not judge the node before its boot is confirmed, also in dry-run.
+	Booting bool
 	// Hold is the state of the rule's eviction guard.
 	Hold guard.Hold
 	// Unpublished says why another rule or controller publishes the condition on the node that this rule would publish,
@@ -186,7 +188,7 @@ func dryRun(in nodeview.Input, d Decision) Choice {
 	if would.State == v1alpha1.NodeStateReady {
 		d.State, d.Reason = would.State, would.Reason
 	}
-	d.RecheckAt = would.RecheckAt
+	d.RecheckAt, d.Booting = would.RecheckAt, would.Booting
 	if w := &would.Record; r.BootID != "" {
 		r.KeepStart(func() {
 			r.BootID, r.NotBefore, r.RearmedAt, r.Former = w.BootID, w.NotBefore, w.RearmedAt, w.Former

@@ -45,8 +45,9 @@ import (
 // suspended, a node in service stays in service. As after every reboot, only evidence from after the boot counts. So
 // the node moves to Held after unreadySeconds if maxUnavailable allows it, and with NoExecute not before the boot is
 // confirmed. Similarly, a claim from before the rule was last put in force ends if its taint is no longer on the node.
-// While the pods of a rebooted node cannot be listed, this alone does not move a node from In service or Held. Without
-// room for its record, a node in service does not move to Held under a limit.
+// While the pods of a rebooted node cannot be listed, this alone does not move a node from In service or Held. The same
+// applies under rules that require a rule which waits until the boot is confirmed. Without room for its record, a node
+// in service does not move to Held under a limit.
 //
 // A frozen or suspended rule changes no state and writes nothing. Only the override Release still ends the claim of a
 // suspended rule. If another controller manages the taint of a frozen rule and removes it, the claim ends, too.

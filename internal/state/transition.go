@@ -39,7 +39,7 @@ func (n *subject) after(m move) Decision {
 	moved := *n
 	moved.rec.Existing = n.rec.Existing || m.existing
 	fresh := n.State.Fresh(&moved.rec)
-	moved.d.State, moved.d.Reason = m.state, m.reason
+	moved.d.State, moved.d.Reason, moved.d.Booting = m.state, m.reason, m.reason == ReasonBooting
 	switch {
 	case m.state == v1alpha1.NodeStateHeld:
 		moved.hold(m)

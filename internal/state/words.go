@@ -38,7 +38,7 @@ var words = map[string]struct {
 	ReasonSuspended:    {state: "the rule is suspended: the operator changes nothing for it"},
 	ReasonBooting: {state: "the node rebooted while no operator was running: its NoExecute taint is not added until the " +
 		"boot is confirmed"},
-	ReasonUnknown: {state: "evidence cannot be read, so the node stays untainted"},
+	ReasonUnknown: {state: "it is not known whether the node is ready, so it stays untainted"},
 	ReasonFull: {state: "the node's annotations have no room for the operator's record, without which the limit would " +
 		"not count it: no taint is added"},
 	ReasonTerminating: {state: "the node is being deleted: no taint is added"},
