@@ -79,6 +79,7 @@ type daemonSetsFound struct {
 	belong  int // on the node
 	counted int // without those that were created after the release
 	ready   int // also those that count because they are being replaced
+	former  int // those whose pods may be from before the node booted, and would count if they were ready
 	waiting []waitingDaemonSet
 	ignored []*DaemonSet
 	own     *corev1.Taint
@@ -98,7 +99,7 @@ type daemonSetState struct {
 	ready        bool
 	since, until time.Time
 	waitingDaemonSet
-	seen bool // it has a pod on the node
+	seen, former bool // it has a pod on the node, or one that may be from before the node booted
 }
 
 func (q *DaemonSets) judge(facts *Facts, now time.Time) (condition.Judgement, finding) {
@@ -124,6 +125,9 @@ func (q *DaemonSets) judge(facts *Facts, now time.Time) (condition.Judgement, fi
 			}
 		} else {
 			out.waiting = append(out.waiting, s.waitingDaemonSet)
+			if s.former {
+				out.former++
+			}
 		}
 		if s.until.After(now) && (changes.IsZero() || s.until.Before(changes)) {
 			changes = s.until
@@ -151,8 +155,12 @@ func (f *Facts) daemonSet(q *DaemonSets, d *DaemonSet, pods []DaemonPod, boot bo
 			continue
 		}
 		why, since := f.judgeDaemonPod(p, q, d, now)
-		if (why == podCounts || why == podTooYoung) && !p.starts.prove(&f.Boot, boot, now) {
-			why = podBeforeBoot
+		if ready := why == podCounts || why == podTooYoung; (ready || why == podUnready) &&
+			!p.starts.prove(&f.Boot, boot, now) {
+			out.former = true
+			if ready {
+				why = podBeforeBoot
+			}
 		}
 		if why == podCounts && (!out.ready || since.Before(out.since)) {
 			out.ready, out.since = true, since
@@ -266,6 +274,8 @@ func (f *Facts) daemonPods(boot bootState, q *DaemonSets) (map[string][]DaemonPo
 	}
 	return out, ""
 }
+
+func (f *daemonSetsFound) refutes() bool { return f.belong < f.Least() || f.ready+f.former < f.counted }
 
 func (f *daemonSetsFound) message(*Result) string {
 	if f.belong < f.Least() {

@@ -112,6 +112,7 @@ func (s podState) words() string {
 type podsFound struct {
 	*Pods
 	ready      int
+	former     int           // those that may be from before the node booted, and would count if they were ready
 	waiting    []waitingPod  // those that do not count
 	deadlocked *corev1.Pod   // one that can never run: it does not tolerate taint, and the taint waits for it
 	taint      *corev1.Taint // the rule's
@@ -139,6 +140,9 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	for _, pod := range pods {
 		why, since := facts.judgePod(p, pod, now)
 		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
+			if why != podTerminating && why != podUnscheduled {
+				out.former++
+			}
 			why = podBeforeBoot
 		}
 		seen = seen || why != podForeign
@@ -260,6 +264,8 @@ func probeless(pod *corev1.Pod) string {
 	}
 	return ""
 }
+
+func (f *podsFound) refutes() bool { return f.ready+f.former < f.minReady() }
 
 func (f *podsFound) message(*Result) string {
 	want := f.minReady()

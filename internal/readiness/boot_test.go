@@ -112,18 +112,40 @@ func TestPodsOfANodeThatIsBooting(t *testing.T) {
 	}
 	slow, owned := *usual.DeepCopy(), *usual.DeepCopy()
 	slow.MinReadySeconds, owned.OwnerDaemonSet = new(int32(300)), "another"
+	two := *usual.DeepCopy()
+	two.MinReady = new(int32(2))
+	failing := func(p *corev1.Pod) *corev1.Pod {
+		p.Status.Conditions[0].Status = corev1.ConditionFalse
+		return p
+	}
+	ending := func(p *corev1.Pod) *corev1.Pod {
+		p.DeletionTimestamp = &metav1.Time{Time: at(0)}
+		return p
+	}
 	for name, c := range map[string]struct {
 		require *v1alpha1.PodsRequirement
 		pods    []*corev1.Pod
 		ready   bool
+		refuted bool
 		says    string
 	}{
-		"all containers have started since": {&usual, []*corev1.Pod{runs("a", 10, 9, 8)}, true, "1 of 1 pods"},
-		"the second container has not":      {&usual, []*corev1.Pod{runs("a", 10, 9, -60)}, false, "has not started"},
-		"the first container has not":       {&usual, []*corev1.Pod{runs("a", 10, -60, 9)}, false, "has not started"},
+		"all containers have started since": {&usual, []*corev1.Pod{runs("a", 10, 9, 8)}, true, false, "1 of 1 pods"},
+		"the second container has not": {&usual, []*corev1.Pod{runs("a", 10, 9, -60)}, false, false,
+			"has not started"},
+		"the first container has not": {&usual, []*corev1.Pod{runs("a", 10, -60, 9)}, false, false, "has not started"},
 		"one that has, beside one that has not": {&slow, []*corev1.Pod{runs("a", 10, 9), runs("b", -900, -900)}, false,
-			"pod a has not been ready for long enough, pod b has not started since the node booted"},
-		"of another owner": {&owned, []*corev1.Pod{runs("a", -900, -900)}, false, "pod a is not of DaemonSet another"},
+			false, "pod a has not been ready for long enough, pod b has not started since the node booted"},
+		"one that has not, and is not ready": {&usual, []*corev1.Pod{failing(runs("a", -900, -900))}, false, false,
+			"has not started"},
+		"one that has, and is not ready": {&usual, []*corev1.Pod{failing(runs("a", 10, 9))}, false, true, "is not ready"},
+		"fewer than needed, with one that has not": {&two, []*corev1.Pod{runs("a", -900, -900)}, false, true,
+			"has not started"},
+		"as many as needed, with one that has not": {&two, []*corev1.Pod{runs("a", -900, -900), runs("b", 10, 9)}, false,
+			false, "1 of 2 pods ready"},
+		"one that has not, and terminates": {&usual, []*corev1.Pod{ending(runs("a", -900, -900))}, false, true,
+			"has not started"},
+		"of another owner": {&owned, []*corev1.Pod{runs("a", -900, -900)}, false, false,
+			"pod a is not of DaemonSet another"},
 	} {
 		rule := requiring(t, v1alpha1.Requirement{Name: "init", Pods: c.require})
 		facts := &evidence.Facts{Node: node().Condition("Ready", "True", at(0)).Obj(),
@@ -135,6 +157,9 @@ func TestPodsOfANodeThatIsBooting(t *testing.T) {
 		}
 		if want := at(120); !c.ready && !v.RecheckAt.Equal(want) {
 			t.Errorf("%s: rechecks at %s, want %s", name, v.RecheckAt, want)
+		}
+		if v.Refuted(false) != c.refuted {
+			t.Errorf("%s: refuted is %t", name, !c.refuted)
 		}
 		if v.NeverAppeared != (c.require == &owned) {
 			t.Errorf("%s: never appeared is %t", name, v.NeverAppeared)

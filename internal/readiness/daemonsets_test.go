@@ -88,6 +88,7 @@ func TestJudgesDaemonSets(t *testing.T) {
 		ready          bool
 		since, recheck time.Time
 		missing        bool
+		unclear        bool // nothing that was reported shows that it is not ready
 		says           string
 	}{
 		"ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Minute))}, ready: true, since: ago(time.Minute),
@@ -187,14 +188,21 @@ func TestJudgesDaemonSets(t *testing.T) {
 			service: evidence.Service{Released: service.Released}},
 
 		"from before the boot": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour))}, boot: ago(time.Minute),
-			recheck: start.Add(time.Minute),
-			says:    "pod agent-n of DaemonSet kube-system/agent has not started since the node booted"},
+			recheck: start.Add(time.Minute), unclear: true,
+			says: "pod agent-n of DaemonSet kube-system/agent has not started since the node booted"},
+		"from before the boot, and another has no pod": {sets: sets{agent(), csi}, pods: pods{pod(ago(time.Hour))},
+			boot: ago(time.Minute), recheck: start.Add(time.Minute), says: "has not started since the node booted"},
+		"from before the boot, and fewer than wanted": {require: v1alpha1.DaemonSetsRequirement{MinMatching: new(int32(2))},
+			sets: sets{agent()}, pods: pods{pod(ago(time.Hour))}, boot: ago(time.Minute), recheck: start.Add(time.Minute)},
 		"from before the boot, and not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Hour)).Unready()},
+			boot: ago(time.Minute), recheck: start.Add(time.Minute), unclear: true, says: "is not ready"},
+		"from after it, and not ready": {sets: sets{agent()}, pods: pods{pod(ago(time.Second)).Unready()},
 			boot: ago(time.Minute), recheck: start.Add(time.Minute), says: "is not ready"},
 		"from before the boot, and young": {sets: sets{slow}, boot: ago(time.Minute), recheck: start.Add(time.Minute),
-			pods: pods{started(pod(ago(55*time.Second)), ago(time.Hour))}, says: "has not started since the node booted"},
+			pods: pods{started(pod(ago(55*time.Second)), ago(time.Hour))}, unclear: true,
+			says: "has not started since the node booted"},
 		"started at a time that cannot be": {sets: sets{agent()}, boot: ago(time.Minute), recheck: start.Add(time.Minute),
-			pods: pods{started(pod(ago(time.Second)), start.Add(1<<32*time.Second))}, says: "has not started"},
+			pods: pods{started(pod(ago(time.Second)), start.Add(1<<32*time.Second))}, unclear: true, says: "has not started"},
 		"from after it": {sets: sets{agent()}, pods: pods{pod(ago(time.Second))}, boot: ago(time.Minute), ready: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,6 +237,9 @@ func TestJudgesDaemonSets(t *testing.T) {
 			if v.Ready != tc.ready || !v.RecheckAt.Equal(tc.recheck) || !tc.since.IsZero() && !v.Since.Equal(tc.since) ||
 				v.NeverAppeared != tc.missing || (v.Results[0].Cause == condition.CauseMissing) != tc.missing {
 				t.Errorf("ready %t since %s, recheck at %s, never appeared %t", v.Ready, v.Since, v.RecheckAt, v.NeverAppeared)
+			}
+			if v.Refuted(false) != (!tc.ready && !tc.missing && !tc.unclear) {
+				t.Errorf("refuted is %t", v.Refuted(false))
 			}
 			if got := v.Results[0].Message(); !strings.Contains(got, tc.says) || strings.HasSuffix(got, " ") {
 				t.Errorf("%q does not say %q", got, tc.says)
