@@ -19,18 +19,18 @@ import (
 // onNode is the field of pods and ResourceSlices that names their node.
 const onNode = "spec.nodeName"
 
-// AllPods returns the pods of a node, as the API server has them: no cache holds all pods.
-func AllPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
+// AllPods returns the pods of a node, as the API server has them: no cache holds all pods. Options select among them.
+func AllPods(ctx context.Context, live client.Reader, node string, of ...client.ListOption) ([]corev1.Pod, error) {
 	list := &corev1.PodList{}
-	if err := live.List(ctx, list, client.MatchingFields{onNode: node}); err != nil {
+	if err := live.List(ctx, list, append(of, client.MatchingFields{onNode: node})...); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %q: %w", node, err)
 	}
 	return list.Items, nil
 }
 
 // ListPods returns AllPods without those that have ended.
-func ListPods(ctx context.Context, live client.Reader, node string) ([]corev1.Pod, error) {
-	pods, err := AllPods(ctx, live, node)
+func ListPods(ctx context.Context, live client.Reader, node string, of ...client.ListOption) ([]corev1.Pod, error) {
+	pods, err := AllPods(ctx, live, node, of...)
 	return slices.DeleteFunc(pods, func(p corev1.Pod) bool { return ended(&p) }), err
 }
 

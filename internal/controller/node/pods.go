@@ -28,20 +28,20 @@ import (
 // podsRetry is the delay before the pods of a rebooted node are listed again after a list has failed.
 const podsRetry = 30 * time.Second
 
-// livePods lists the pods of a namespace on the node of a pass from the API server. While that fails, the node stays as
-// it is, and is reconciled again.
+// livePods lists the pods of a namespace on the node of a pass from the API server, without those that have ended: the
+// watch does not have them, either. While that fails, the node stays as it is, and is reconciled again.
 func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, selector labels.Selector) (
 	pods []*corev1.Pod, known bool) {
-	list := &corev1.PodList{}
-	if err := r.Live.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{"spec.nodeName": p.node.Name},
-		client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	found, err := sources.ListPods(ctx, r.Live, p.node.Name, client.InNamespace(namespace),
+		client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
 		log.FromContext(ctx).Error(err, "Cannot list the pods of a node that has rebooted, retrying later", "namespace",
 			namespace)
 		return nil, false
 	}
-	pods = make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
+	pods = make([]*corev1.Pod, len(found))
+	for i := range found {
+		pods[i] = &found[i]
 	}
 	return pods, true
 }

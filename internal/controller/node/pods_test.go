@@ -64,6 +64,26 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// TestAPodThatHasEndedDoesNotReleaseANode: the shutdown of the node ended it. Its annotation says that it was ready.
+func TestAPodThatHasEndedDoesNotReleaseANode(t *testing.T) {
+	for phase, released := range map[corev1.PodPhase]bool{corev1.PodRunning: true, corev1.PodFailed: false,
+		corev1.PodSucceeded: false} {
+		q := podsOf("x")
+		q.Pods.ReadyWhen = v1alpha1.PodReadyPolicyAnnotation
+		q.Pods.ReadyAnnotation = &v1alpha1.AnnotationMatch{Key: "example.com/ready", Value: "true"}
+		s := begins(t, build.MakeRule("ended").RearmOnReboot().Evidence(q))
+		s.at(0, func(w *build.NodeWrapper) { w.BootID("a").Condition("Ready", corev1.ConditionTrue, s.clock.Now()) })
+		s.at(10, func(w *build.NodeWrapper) { w.BootID("b").Condition("Ready", corev1.ConditionTrue, s.clock.Now()) })
+		s.at(900)
+		s.pods = []corev1.Pod{*build.MakePod("kube-system", "x").Node("n").Phase(phase).
+			Annotation("example.com/ready", "true").Obj()}
+		_, err := s.r.Reconcile(t.Context(), request("n")) // once: then the cache decides, which has no pod here
+		if err != nil || (len(s.node.Spec.Taints) == 0) != released {
+			t.Errorf("%s: taints %v, %v", phase, s.node.Spec.Taints, err)
+		}
+	}
+}
+
 // TestANodeInServiceStaysSoWhileItsPodsCannotBeListed after a reboot that no operator has seen.
 func TestANodeInServiceStaysSoWhileItsPodsCannotBeListed(t *testing.T) {
 	none, agent := schema.GroupResource{}, build.MakeDaemonSet("kube-system", "agent").Tolerate("")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type starting struct {
 	lost bool
 	// unlisted is why pods and rules cannot be listed.
 	unlisted error
+	// pods are those that can be listed.
+	pods []corev1.Pod
 	// listed is called after the next list.
 	listed func()
 }
@@ -62,6 +65,9 @@ func (s *starting) List(_ context.Context, list client.ObjectList, _ ...client.L
 	}
 	if ok && s.node != nil {
 		out.Items = []corev1.Node{*s.node}
+	}
+	if pods, ok := list.(*corev1.PodList); ok {
+		pods.Items = slices.Clone(s.pods)
 	}
 	if f := s.listed; f != nil {
 		s.listed = nil
