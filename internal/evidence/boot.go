@@ -18,9 +18,10 @@ import (
 //
 //	settled ──reboot──► booting ──confirmed──► confirmed ──lastWait──► final ──release──► settled
 //
-//	booting    a pod whose containers all started after the boot's bound, and not in the future
+//	booting    a pod whose containers all started after the boot's bound, and not in the future; a rule that re-arms as
+//	           well, and has become ready since the boot
 //	confirmed  also a pod that a live list shows ready, unless all its containers started before the boot for certain;
-//	           CSI drivers, resources and expressions
+//	           other rules, CSI drivers, resources and expressions
 //	final      every pod that a live list shows ready, regardless of the clocks
 //
 // A boot is confirmed when the node is Ready, confirmAfter has passed since the operator saw the boot, and kubelet has

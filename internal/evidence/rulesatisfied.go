@@ -39,14 +39,21 @@ type Satisfaction struct {
 	// Unknown says that evidence of the rule could not be read, or is not judged yet, so that nothing follows from
 	// Satisfied. Booting says that the rule waits until the boot of the node is confirmed.
 	Unknown, Booting bool
+	// SinceBoot says that the rule re-arms as well, and does not wait for evidence from after the node's last boot. So
+	// Satisfied is not from before it.
+	SinceBoot bool
 }
 
-func (q *ruleSatisfied) judge(f *Facts, _ time.Time) (condition.Judgement, finding) {
+func (q *ruleSatisfied) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	other, known := f.Gathered.Rules[q.Name]
-	if other.Unknown {
-		return unread(), &ruleFound{q.Name, other, known}
+	found := &ruleFound{q.Name, other, known}
+	switch {
+	case other.Unknown:
+		return unread(), found
+	case other.SinceBoot:
+		return requirement(other.Satisfied, !other.Matches), found
 	}
-	return requirement(other.Satisfied, !other.Matches), &ruleFound{q.Name, other, known}
+	return f.undated(other.Satisfied, !other.Matches, now), found
 }
 
 // ruleFound is the state of the other rule, if it exists.

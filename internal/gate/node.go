@@ -141,7 +141,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
-				Unknown: unknown(plain), Booting: plain.Booting,
+				Unknown: unknown(plain), Booting: plain.Booting, SinceBoot: sinceBoot(plain, in.Node),
 				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {
@@ -160,6 +160,12 @@ func DecideNode(in *NodeInput) Outcome {
 // is not judged yet. In dry-run, the reason does not say so.
 func unknown(d *state.Decision) bool {
 	return d.Booting || d.Verdict.Unknown && d.State == v1alpha1.NodeStateExempt
+}
+
+// sinceBoot reports whether a rule re-arms, and does not wait for evidence from after the node's last boot.
+func sinceBoot(d *state.Decision, node *corev1.Node) bool {
+	return d.Rule.Spec.RearmsOnReboot() && d.Record.NotBefore.IsZero() &&
+		d.Record.BootID == nodeview.BootID(node.Status.NodeInfo.BootID)
 }
 
 // withoutOverride returns what the decision would be without an override. That is what other rules require and what the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/test/build"
+	"github.com/nodegate/nodegate/test/story"
 )
 
 // TestARebootThatIsFoundLater: after a time without an operator, or with a suspended rule, many nodes may have
@@ -133,5 +134,70 @@ func TestARebootThatIsFoundLater(t *testing.T) {
 			{at: 30, tells: "completed", node: is("False", 30), want: "Ready BootstrapCompleted"}}},
 	} {
 		t.Run(name, func(t *testing.T) { tell(t, c.rule, ready(), c.scenes...) })
+	}
+}
+
+// TestARebootUnderARuleThatRequiresAnother: that one's readiness may be from before the boot.
+func TestARebootUnderARuleThatRequiresAnother(t *testing.T) {
+	const held, ready = "Held Rearmed", "Ready EvidenceHolds"
+	type moment struct {
+		at     int
+		report bool // of the required rule's condition
+		want   string
+	}
+	plain := func() *build.RuleWrapper { return rule("first", "A") }
+	for name, c := range map[string]struct {
+		first     *build.RuleWrapper
+		restarted bool
+		moments   []moment
+	}{
+		"which does not re-arm: it counts once the boot is confirmed": {first: plain(), moments: []moment{
+			{0, false, ready + ", " + held}, {119, true, ready + ", " + held}, {120, false, ready + ", " + ready}}},
+		"which re-arms: it counts once it is ready": {first: plain().RearmOnReboot(), moments: []moment{
+			{0, false, held + ", " + held}, {10, false, held + ", " + held}, {20, true, ready + ", " + ready}}},
+		"which re-arms, and is ready at once": {first: plain().RearmOnReboot(), moments: []moment{
+			{0, true, ready + ", " + ready}}},
+		"which re-arms, and is in service until unreadySeconds end": {
+			first: plain().RearmOnReboot().UnreadySeconds(600), restarted: true, moments: []moment{
+				{0, false, "Ready UnreadyWindow, " + held}, {119, false, "Ready UnreadyWindow, " + held},
+				{120, false, "Ready UnreadyWindow, " + ready}}},
+		"which re-arms, is in service, and becomes ready": {
+			first: plain().RearmOnReboot().UnreadySeconds(600), restarted: true, moments: []moment{
+				{0, false, "Ready UnreadyWindow, " + held}, {20, true, ready + ", " + ready}}},
+		"which re-arms, in dry-run": {first: plain().RearmOnReboot().DryRun(true), moments: []moment{
+			{0, false, "Exempt DryRun, " + held}, {20, true, ready + ", " + ready}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := story.NewWorld(t, c.first, rule("second", "A").RearmOnReboot().After("first"))
+			w.Objects[1].Spec.Conditions = nil
+			n := node().Created(second(-7200)).BootID("b1").Condition("Ready", "True", second(-600)).
+				Condition("A", "True", second(-600))
+			for _, name := range []string{"first", "second"} {
+				n.Annotation("nodegate.io/rule-uid-of-"+name, `{"released":"2026-01-02T02:04:05Z","bootID":"b1"}`)
+			}
+			obj, _, _ := w.Pass(n.Obj(), second(-10))
+			if c.restarted {
+				w.Restart()
+			}
+			n = build.WrapNode(obj).BootID("b2")
+			for _, m := range c.moments {
+				if n.Heartbeat("Ready", second(m.at)); m.report {
+					n.Heartbeat("A", second(m.at))
+				}
+				after, _, decisions := w.Pass(n.Obj(), second(m.at))
+				got := make([]string, len(decisions))
+				for i := range decisions {
+					got[i] = string(decisions[i].State) + " " + decisions[i].Reason
+				}
+				if got := strings.Join(got, ", "); got != m.want {
+					t.Errorf("after %d s: %s, want %s: %s", m.at, got, m.want, decisions[1].Message(second(m.at)))
+				}
+				if at := decisions[1].RecheckAt; strings.HasPrefix(m.want, "Ready") && strings.HasSuffix(m.want, held) &&
+					!at.Equal(second(120)) {
+					t.Errorf("after %d s: rechecks at %s", m.at, at)
+				}
+				n = build.WrapNode(after)
+			}
+		})
 	}
 }

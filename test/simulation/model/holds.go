@@ -155,7 +155,7 @@ func (m *Model) meets(n *node, r *rule, q *requirement, v *View, late bool) answ
 		is := expressions[q.CEL.Expression]
 		return m.undated(n, r, is != nil && is(n) == yes)
 	}
-	return m.satisfied(n, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
+	return m.requires(n, r, read[rule](v.Rules[q.RuleSatisfied.Name]), v, late)
 }
 
 // edited reports whether a rule, or one that it requires, may be judged by the pods of an earlier version of it, or was

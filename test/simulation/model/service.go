@@ -103,6 +103,20 @@ func (h *nodeHistory) perhapsSinceBoot(n *node, r *rule) bool {
 	return h.under(r.Metadata.UID).perhaps && h.bootedUnder(n, r)
 }
 
+// requires: another rule holds on the same node. Under a rule that re-arms, this counts after a boot once it is
+// confirmed, or once the other rule, which re-arms as well, has become ready.
+func (m *Model) requires(n *node, r, other *rule, v *View, late bool) answer {
+	is, h := m.satisfied(n, other, v, late), m.node(n.Metadata.UID)
+	switch {
+	case is != yes || !r.Spec.rearms() || h.boot.IsZero() || h.under(r.Metadata.UID).opened:
+		return is
+	case other.Spec.rearms() || v.Process == 0 || n.Status.NodeInfo.BootID != h.bootID || h.perhapsSinceBoot(n, r) ||
+		!h.under(r.Metadata.UID).seen || !v.Now.Before(h.booted.Add(2*time.Minute-time.Second)):
+		return unknown
+	}
+	return no
+}
+
 // evicted: the operator deletes only pods of nodes that evict pods.
 func (m *Model) evicted(before, after Document, v *View) {
 	is, was := read[pod](after), read[pod](before)
