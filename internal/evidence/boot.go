@@ -5,6 +5,7 @@ package evidence
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 //	booting    a pod whose containers all started after the boot's bound, and not in the future; a rule that re-arms as
 //	           well, and has become ready since the boot
 //	confirmed  also a pod that a live list shows ready, unless all its containers started before the boot for certain;
-//	           other rules, CSI drivers, resources and expressions
+//	           other rules, and conditions that they publish; CSI drivers, resources and expressions
 //	final      every pod that a live list shows ready, regardless of the clocks
 //
 // A boot is confirmed when the node is Ready, confirmAfter has passed since the operator saw the boot, and kubelet has
@@ -94,9 +95,21 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 
 // judgeCondition evaluates a condition. A heartbeat in the future does not tell whether it is from before the boot, so
 // the condition then counts after the boot is confirmed. Its age counts from when this process first saw it.
+//
+// So does a condition from before the boot that a rule publishes: the operator writes it only when it changes.
 func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) condition.Judgement {
 	found := condition.Find(f.Node, c.Type)
 	j := condition.JudgeReport(c, found, f.Boot.Bound, now)
+	if j.Cause == condition.CauseBeforeBoot && strings.HasPrefix(found.Reason, v1alpha1.PublishedReasonPrefix) {
+		boot := f.bootState(now)
+		if boot == booting {
+			f.Boot.waits(boot, &j, now)
+			return j
+		}
+		j = condition.JudgeReport(c, found, time.Time{}, now)
+		j.Since = time.Time{}
+		return j
+	}
 	seen, ahead := f.Arrivals.at(f.Node.Name, c.Type, j.Heartbeat, now)
 	if !ahead {
 		return j
@@ -173,7 +186,14 @@ func (s starts) prove(b *Boot, boot bootState, now time.Time) bool {
 
 // await makes a judgement that is not satisfied wait for kubelet's next heartbeat, and for the next state of the boot.
 func (b *Boot) await(boot bootState, j *condition.Judgement, now time.Time) {
-	if j.Satisfied || boot == settled || boot == final {
+	if !j.Satisfied {
+		b.waits(boot, j, now)
+	}
+}
+
+// waits is await for a judgement that may be satisfied, because the rule requires the status Unknown.
+func (b *Boot) waits(boot bootState, j *condition.Judgement, now time.Time) {
+	if boot == settled || boot == final {
 		return
 	}
 	j.Awaits = true

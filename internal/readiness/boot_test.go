@@ -271,3 +271,42 @@ func TestAReportFromTheFutureThatWasSeenBeforeTheBootCountsSinceTheBoot(t *testi
 		}
 	}
 }
+
+// TestAPublishedConditionCountsOnceTheBootIsConfirmed: the operator writes it only when it changes.
+func TestAPublishedConditionCountsOnceTheBootIsConfirmed(t *testing.T) {
+	const ours = "NodegateRuleReady"
+	type verdicts map[int]bool // by seconds after the boot
+	for name, c := range map[string]struct {
+		reason       string
+		is, required corev1.ConditionStatus
+		written      int
+		ready        verdicts
+		waits        bool
+	}{
+		"from before the boot":        {ours, "True", "True", -3600, verdicts{0: false, 119: false, 120: true}, true},
+		"from before it, and False":   {ours, "False", "True", -3600, verdicts{0: false, 119: false, 120: false}, true},
+		"from before it, and refused": {ours, "True", "Unknown", -3600, verdicts{0: true, 119: true, 120: false}, true},
+		"written since":               {ours, "True", "True", 10, verdicts{10: true, 120: true}, false},
+		"of another reporter": {"AgentReady", "True", "True", -3600, verdicts{0: false, 120: false, 900: false},
+			false},
+	} {
+		rule := compile(rule().Require(v1alpha1.ConditionRequirement{Type: "A",
+			RequiredStatus: v1alpha1.ConditionStatus(c.required)}))
+		for now, want := range c.ready {
+			n := build.MakeNode("n").Created(at(-86400)).Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(now)).
+				Condition("A", c.is, at(c.written)).Reason("A", c.reason, "").Obj()
+			facts := &evidence.Facts{Node: n, Boot: evidence.Boot{Bound: at(-5), SeenAt: at(0)}}
+			v := Evaluate(rule, facts, Observed{}, at(now))
+			if got := v.Results[0].Message(); v.Ready != want || v.Refuted(false) != (c.waits && now >= 120 && !want) {
+				t.Errorf("%s, %d s after the boot: ready is %t, refuted %t: %s", name, now, v.Ready, v.Refuted(false), got)
+			}
+			if c.waits && now < 120 && (!v.RecheckAt.Equal(at(120)) || !v.HeartbeatCounts) {
+				t.Errorf("%s, %d s after the boot: rechecks at %s, a heartbeat decides: %t", name, now, v.RecheckAt,
+					v.HeartbeatCounts)
+			}
+			if c.waits && now >= 120 && !v.Since.Equal(at(now)) { // the windows begin
+				t.Errorf("%s, %d s after the boot: since %s", name, now, v.Since)
+			}
+		}
+	}
+}

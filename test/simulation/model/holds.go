@@ -214,8 +214,8 @@ func (h *nodeHistory) reportedSinceBoot(n *node, r *rule, c *condition, now time
 		c.reported().After(now.Add(4 * time.Minute)):
 		return unknown
 	case c.reported().Before(h.boot):
-		if h.setBack {
-			return unknown // it may have been reported since
+		if h.setBack || c.ours() && !now.Before(h.booted.Add(2*time.Minute-time.Second)) {
+			return unknown // it may have been reported since, or counts as soon as the boot is confirmed
 		}
 		return no
 	case ahead: // such a time counts once the boot is confirmed
