@@ -17,8 +17,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -33,13 +36,33 @@ import (
 var ours = client.MatchingLabels{"app.kubernetes.io/name": "nodegate"}
 
 // bundled returns the kinds of objects in a bundle. Secrets are not among them.
-func bundled() []kindOfBundle {
-	return append([]kindOfBundle{
-		{v1alpha1.GroupVersion().String(), "NodeReadinessRule", nil},
-		{"apiextensions.k8s.io/v1", "CustomResourceDefinition", []client.ListOption{
-			client.MatchingFields{"metadata.name": crd.Name()},
-		}},
-	}, otherKinds...)
+func bundled(ctx context.Context, c *input.Cluster) []kindOfBundle {
+	kinds := []kindOfBundle{{v1alpha1.GroupVersion().String(), "NodeReadinessRule", nil}}
+	for _, name := range []string{crd.Name(), "admissionrules.nodegate.io", "keptendpoints.nodegate.io"} {
+		kinds = append(kinds, kindOfBundle{"apiextensions.k8s.io/v1", "CustomResourceDefinition", []client.ListOption{
+			client.MatchingFields{"metadata.name": name},
+		}})
+	}
+	for _, namespace := range namespaces(ctx, c) {
+		kinds = append(kinds, kindOfBundle{"v1", "Event", []client.ListOption{client.InNamespace(namespace)}},
+			kindOfBundle{"coordination.k8s.io/v1", "Lease", []client.ListOption{client.InNamespace(namespace)}})
+	}
+	return append(kinds, otherKinds...)
+}
+
+// namespaces returns the namespaces with a deployment of the operator, or the usual one if there is none, or if it
+// cannot be read.
+func namespaces(ctx context.Context, c *input.Cluster) []string {
+	found := sets.New[string]()
+	deployments, _ := input.List[*appsv1.Deployment](ctx, c, "the operator's deployment", &appsv1.DeploymentList{},
+		input.OperatorLabels)
+	for _, d := range deployments {
+		found.Insert(d.Namespace)
+	}
+	if found.Len() == 0 {
+		return []string{input.Namespace}
+	}
+	return sets.List(found)
 }
 
 type kindOfBundle struct {
@@ -51,21 +74,26 @@ var otherKinds = []kindOfBundle{
 	{"v1", "Node", nil},
 	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "Node"}}},
 	{"v1", "Event", []client.ListOption{client.MatchingFields{"involvedObject.kind": "NodeReadinessRule"}}},
-	{"v1", "Event", []client.ListOption{client.InNamespace(input.Namespace)}},
 	{"v1", "Pod", []client.ListOption{ours}},
 	{"v1", "ServiceAccount", []client.ListOption{ours}},
 	{"v1", "ConfigMap", []client.ListOption{ours}},
 	{"v1", "Service", []client.ListOption{ours}},
 	{"apps/v1", "Deployment", []client.ListOption{ours}},
 	{"apps/v1", "DaemonSet", []client.ListOption{ours}},
-	{"coordination.k8s.io/v1", "Lease", []client.ListOption{client.InNamespace(input.Namespace)}},
+	{"policy/v1", "PodDisruptionBudget", []client.ListOption{ours}},
+	{"networking.k8s.io/v1", "NetworkPolicy", []client.ListOption{ours}},
+	{"nodegate.io/v1alpha1", "AdmissionRules", nil},
+	{"nodegate.io/v1alpha1", "KeptEndpoints", nil},
 	{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", []client.ListOption{ours}},
 	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", []client.ListOption{ours}},
 	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", []client.ListOption{ours}},
 	{"admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", []client.ListOption{ours}},
+	{"admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", []client.ListOption{ours}},
 }
 
 const (
+	redacted = "REDACTED"
 	logLines = 5000 // of each container
 	logPods  = 20   // pods whose logs are in a bundle
 )
@@ -79,8 +107,8 @@ func newSupportBundle(p *plugin) *cobra.Command {
 their records, explanations of all nodes, events, and the operator's and the agents' logs, objects
 and versions.
 
-The plugin reads no Secrets. It replaces the values of environment variables, and removes
-annotations that may repeat them. What you have no permission to read is listed in errors.txt; if
+The plugin reads no Secrets. It replaces the values of environment variables and of HTTP headers,
+and removes annotations that may repeat them. What you have no permission to read is listed in errors.txt; if
 nothing could be read, the command fails. Check the file before you share it: it has the names,
 labels and addresses of nodes.`,
 		Example: "  kubectl nodegate support-bundle\n  kubectl nodegate support-bundle --file - | tar tz",
@@ -161,22 +189,26 @@ func (b *bundle) problem(err error) {
 
 // objects adds the objects of all kinds. It returns the first error if no kind could be read.
 func (b *bundle) objects(ctx context.Context, c *input.Cluster) error {
-	found, failed := map[string][]any{}, []error(nil)
-	for _, k := range bundled() {
+	found, failed, read := map[string][]any{}, []error(nil), false
+	for _, k := range bundled(ctx, c) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(k.apiVersion)
 		list.SetKind(k.kind + "List")
 		items, err := input.List[*unstructured.Unstructured](ctx, c, k.kind, list, k.options...)
+		if meta.IsNoMatchError(err) && k.kind != "NodeReadinessRule" {
+			continue // not every cluster has this kind
+		}
 		if err != nil {
 			b.problem(err)
 			failed = append(failed, err)
 		}
+		read = read || err == nil
 		for _, item := range items {
 			redact(item)
 			found[k.kind] = append(found[k.kind], item.Object)
 		}
 	}
-	if len(failed) == len(bundled()) {
+	if !read {
 		return failed[0]
 	}
 	for kind, items := range found {
@@ -185,31 +217,53 @@ func (b *bundle) objects(ctx context.Context, c *input.Cluster) error {
 	return nil
 }
 
-// redact removes what may be secret: the values of environment variables, and annotations that repeat an object.
+// redact removes what may be secret: the values of environment variables and of HTTP headers, and annotations that
+// repeat an object.
 func redact(o *unstructured.Unstructured) {
 	o.SetManagedFields(nil)
 	annotations := o.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	o.SetAnnotations(annotations)
-	redactEnv(o.Object)
+	redactValues(o.Object)
+	if data, ok := o.Object["data"].(map[string]any); ok && o.GetKind() == "ConfigMap" {
+		for key, value := range data {
+			if text, ok := value.(string); ok && strings.Contains(text, "httpHeaders") {
+				data[key] = redactText(text)
+			}
+		}
+	}
 }
 
-func redactEnv(v any) {
+// redactText redacts YAML or JSON, such as the configuration of the agents.
+func redactText(text string) string {
+	var content any
+	if yaml.Unmarshal([]byte(text), &content) != nil {
+		return redacted
+	}
+	redactValues(content)
+	out, err := yaml.Marshal(content)
+	if err != nil {
+		return redacted
+	}
+	return string(out)
+}
+
+func redactValues(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			if list, ok := value.([]any); ok && key == "env" {
+			if list, ok := value.([]any); ok && (key == "env" || key == "httpHeaders") {
 				for _, item := range list {
-					if variable, ok := item.(map[string]any); ok && variable["value"] != nil {
-						variable["value"] = "REDACTED"
+					if named, ok := item.(map[string]any); ok && named["value"] != nil {
+						named["value"] = redacted
 					}
 				}
 			}
-			redactEnv(value)
+			redactValues(value)
 		}
 	case []any:
 		for _, value := range v {
-			redactEnv(value)
+			redactValues(value)
 		}
 	}
 }

@@ -15,10 +15,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	admissionv1alpha1 "github.com/nodegate/nodegate/api/admission/v1alpha1"
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/plugin/input"
 	"github.com/nodegate/nodegate/internal/plugin/report"
 	"github.com/nodegate/nodegate/internal/ruleset"
@@ -71,10 +77,21 @@ var _ = Describe("support-bundle", func() {
 	It("has rules, nodes, objects and explanations, and no secrets", func(ctx context.Context) {
 		operator(ctx, "registry.example.com/nodegate:v0.9.0")
 		node(ctx, "bundled")
-		ruleFor(ctx, "bundled", "bundled")
-		create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "default",
-			Labels: input.OperatorLabels},
-			StringData: map[string]string{"password": "hunter2"}})
+		rule := network("bundled", "bundled").Probe(cni, 80).Obj()
+		rule.Spec.Probes[0] = v1alpha1.Probe{ConditionType: cni, HTTPGet: &v1alpha1.HTTPGetAction{Port: 80,
+			HTTPHeaders: []v1alpha1.HTTPHeader{{Name: "Authorization", Value: "hunter2"}}}}
+		create(ctx, rule)
+		meta := metav1.ObjectMeta{Name: "s", Namespace: "default", Labels: input.OperatorLabels}
+		create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": "hunter2"}})
+		create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"rules.json": `{"checks": [{"httpGet":
+			{"port": 80, "httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}]}`, "broken": "httpHeaders: [hunter2"}})
+		create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "of-this-installation", Namespace: "default"}})
+		create(ctx, &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}})
+		create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: meta})
+		create(ctx, &networkingv1.NetworkPolicy{ObjectMeta: meta})
+		create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta,
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: "p",
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}}})
 		name := filepath.Join(GinkgoT().TempDir(), "bundle.tar.gz")
 		code, _, err := nodegate(ctx, "support-bundle", "--file", name)
 		Expect(code).To(Equal(0), err)
@@ -83,10 +100,15 @@ var _ = Describe("support-bundle", func() {
 		code, out, err := nodegate(ctx, "support-bundle", "--file", "-")
 		Expect(code).To(Equal(0), err)
 		files := unpacked(out)
+		Expect(files).NotTo(HaveKey("nodegate/errors.txt"), "not every cluster has the CRD of KeptEndpoints")
+		Expect(files).To(HaveKeyWithValue("nodegate/customresourcedefinition.yaml", ContainSubstring("kind: AdmissionRules")))
 		for file, content := range map[string]string{
 			"nodereadinessrule.yaml": "name: bundled", "node.yaml": "name: bundled", "deployment.yaml": "REDACTED",
 			"customresourcedefinition.yaml": "kind: NodeReadinessRule", "versions.yaml": "crd: Same",
-			"explanations.yaml": "rule bundled would, if an operator acted",
+			"explanations.yaml": "rule bundled would, if an operator acted", "configmap.yaml": "REDACTED",
+			"lease.yaml": "name: of-this-installation", "admissionrules.yaml": "name: nodegate",
+			"poddisruptionbudget.yaml": "name: s", "networkpolicy.yaml": "name: s",
+			"validatingadmissionpolicybinding.yaml": "name: s",
 		} {
 			Expect(files).To(HaveKeyWithValue("nodegate/"+file, ContainSubstring(content)))
 		}

@@ -12,7 +12,8 @@ import (
 // viewed are the resources that the ClusterRole plugin-viewer covers, and changed those of plugin-editor.
 var (
 	viewed = sets.New("nodereadinessrules", "events", "nodes", "pods", "daemonsets", "deployments", "csinodes",
-		"resourceslices", "leases", "customresourcedefinitions", "admissionrules")
+		"resourceslices", "leases", "customresourcedefinitions", "admissionrules",
+		"keptendpoints")
 	changed = sets.New("nodereadinessrules", "nodes")
 )
 
