@@ -116,7 +116,7 @@ func listen(ctx context.Context, mgr manager.Manager, name, address string, hand
 		ShutdownTimeout: new(5 * time.Second)})
 }
 
-// certificate returns the certificate of metrics: from files, which it waits for and follows, or else a self-signed one.
+// certificate returns the certificate of metrics. It waits for files and follows them, or makes a self-signed one.
 func (o *servingOptions) certificate(mgr manager.Manager) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if o.metricsCertDir != "" {

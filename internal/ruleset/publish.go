@@ -45,6 +45,10 @@ func (r *Rule) HoldsByVerdict() bool {
 	return r.Taint == nil && (r.Spec.Health != nil || r.Spec.Publish != nil)
 }
 
+// keepsCondition reports whether younger rules may not publish the rule's condition. While its evidence is read for the
+// first time, they may not either: otherwise each start of the operator would move the condition there and back.
+func (r *Rule) keepsCondition() bool { return r.Mode == Enforced || r.Pending() && !r.Withdrawn() }
+
 // Publishes reports whether a rule publishes a node condition.
 func (s *Set) Publishes() bool { return len(s.publishers) > 0 }
 
@@ -89,10 +93,9 @@ func (s *Set) Displaced(nodeLabels map[string]string) map[string]Displaced {
 	for _, r := range s.rules {
 		t, why := r.Spec.Publishes(), ""
 		switch by := probed[t]; {
-		case t == "" || r.Mode == Deleting || r.Mode == DryRun || r.Withdrawn() || !r.Matches(nodeLabels):
+		case t == "" || !r.keepsCondition() || !r.Matches(nodeLabels):
 		case by != "":
 			why = fmt.Sprintf("condition %s is published by a probe of rule %s", t, by)
-		case r.Inert() && !r.Pending(): // else each start of the operator would move the condition there and back
 		default:
 			why = take(r, t)
 		}

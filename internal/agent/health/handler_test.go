@@ -144,7 +144,7 @@ func TestFailOpenIsInTheHeaderAndAMetric(t *testing.T) {
 		t.Errorf("header %q", got)
 	}
 	want := `
-# HELP node_readiness_agent_check_fail_open 1 if the last result of the check was fail-open, otherwise 0. Absent if no request has run the check for 6 minutes.
+# HELP node_readiness_agent_check_fail_open 1 if the last result of the check was fail-open, otherwise 0.
 # TYPE node_readiness_agent_check_fail_open gauge
 node_readiness_agent_check_fail_open{check="good"} 0
 node_readiness_agent_check_fail_open{check="http:*"} 1

@@ -32,8 +32,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		}, []string{"check", "result"}),
 		failOpen: &lastResults{asked: map[string]time.Time{}, GaugeVec: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "node_readiness_agent_check_fail_open",
-			Help: "1 if the last result of the check was fail-open, otherwise 0. Absent if no request has run the check for 6 " +
-				"minutes.",
+			Help: "1 if the last result of the check was fail-open, otherwise 0.",
 		}, []string{"check"})},
 		closed: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "node_readiness_agent_connections_refused_total",
