@@ -121,8 +121,8 @@ func DecideNode(in *NodeInput) Outcome {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		choice := state.Decide(one)
-		if rule.Mode == ruleset.Frozen || verdict.Unknown {
-			observed.Unread = observed.Unread || verdict.Unknown
+		if rule.Mode == ruleset.Frozen || verdict.Unknown { // package fleet sets Unread when the rule is no longer frozen
+			observed.Unread = verdict.Unknown
 			verdict.Observed = observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
