@@ -84,7 +84,8 @@ var _ = Describe("support-bundle", func() {
 		meta := metav1.ObjectMeta{Name: "s", Namespace: "default", Labels: input.OperatorLabels}
 		create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"password": "hunter2"}})
 		create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"rules.json": `{"checks": [{"httpGet":
-			{"port": 80, "httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}]}`, "broken": "httpHeaders: [hunter2"}})
+			{"port": 80, "httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}]}`,
+			"broken": "httpHeaders: [hunter2"}})
 		create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "of-this-installation", Namespace: "default"}})
 		create(ctx, &admissionv1alpha1.AdmissionRules{ObjectMeta: metav1.ObjectMeta{Name: admissionv1alpha1.Name}})
 		create(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: meta})

@@ -226,8 +226,8 @@ func makeDeploy(t *testing.T, empty *cluster.Cluster) {
 	cluster.Must(t, there.Create(t.Context(), foreign))
 	c.mustMake(t, "deploy", "CONFIG=config/with-agent", "IMG=registry.example.com/nodegate:v9")
 	deployed := c.installer(t)
-	for dir, policy := range map[string]bool{"daemonset-evidence": false, "node-admission-policy": true, "endpoint-policy": true} {
-		if policy && !empty.Has(t, cluster.MutatingAdmissionPolicies) {
+	for _, dir := range []string{"daemonset-evidence", "node-admission-policy", "endpoint-policy"} {
+		if strings.HasSuffix(dir, "-policy") && !empty.Has(t, cluster.MutatingAdmissionPolicies) {
 			continue
 		}
 		apart, err := kustomize(t.Context(), "config/"+dir) // as docs/install.md says
