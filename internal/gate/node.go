@@ -182,7 +182,7 @@ func withoutOverride(in nodeview.Input, d *state.Decision,
 	in.Node, in.Override, in.State = &node, nodeview.Override{}, nodeview.StateOf(in.Rule, &node, in.Now)
 	choice := state.Decide(in)
 	plain := &choice.Granted
-	ask := limit.Request{Domains: in.State.Domains, Held: choice.Held, Peek: true}
+	ask := limit.Request{Domains: in.State.Domains, Peek: true}
 	if choice.Otherwise != nil && !in.State.MarkedFalse && reserve(in.Rule, ask) != "" {
 		plain = choice.Otherwise
 	}

@@ -31,20 +31,16 @@ func (f *fleet) woken(when string, want ...int32) {
 }
 
 func TestALookAheadGrantsNothing(t *testing.T) {
-	const written = "a limit is a rate, and the operator first writes"
 	for name, c := range map[string]struct {
 		entries []v1alpha1.Limit
-		held    bool // the node is held already
 		use     bool // another node uses the limit
 		want    string
 	}{
-		"there is room":            {[]v1alpha1.Limit{limitOf("1", "")}, false, false, ""},
-		"there is no room":         {[]v1alpha1.Limit{limitOf("1", "")}, false, true, "as many nodes as"},
-		"a rate":                   {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, false, false, written},
-		"a rate, and no room":      {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, false, true, "as many nodes as"},
-		"a rate, of a held node":   {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, true, false, ""},
-		"no room, of a held node":  {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, true, true, "as many nodes as"},
-		"a rule that has no limit": {nil, false, true, ""},
+		"there is room":            {[]v1alpha1.Limit{limitOf("1", "")}, false, ""},
+		"there is no room":         {[]v1alpha1.Limit{limitOf("1", "")}, true, "as many nodes as"},
+		"a rate":                   {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, false, ""},
+		"a rate, and no room":      {[]v1alpha1.Limit{limitOf("1", ""), rateOf(1, 60)}, true, "as many nodes as"},
+		"a rule that has no limit": {nil, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, racks("a", "a", "a"), c.entries...)
@@ -52,7 +48,7 @@ func TestALookAheadGrantsNothing(t *testing.T) {
 				f.is(1, Node{Counted: true, Claimed: true})
 			}
 			r := f.request(0, 0)
-			r.Peek, r.Held = true, c.held
+			r.Peek = true
 			for range 2 {
 				if got := f.Reserve(0, r, f.now); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 					t.Errorf("got %q, want %q", got, c.want)

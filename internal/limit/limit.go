@@ -214,7 +214,8 @@ type Request struct {
 	// Held says that the node is held already, without room under the limits. A rate does not apply: it is about how many
 	// nodes the rule begins to hold.
 	Held bool
-	// Peek only asks whether there is room. Nothing is granted, and the node does not wait.
+	// Peek only asks whether there is room. Nothing is granted, and the node does not wait. So no time is written for it,
+	// and a rate does not apply.
 	Peek bool
 }
 
@@ -222,11 +223,7 @@ type Request struct {
 // used now: the caller asks again before it tries again.
 func (l *Limit) Reserve(n int32, r Request, now time.Time) (why string) {
 	if r.Peek {
-		why = l.Why(r.Use, r.Domains)
-		if why == "" && !r.Held {
-			why = l.rateWhy(r.Use, now)
-		}
-		return why
+		return l.Why(r.Use, r.Domains)
 	}
 	g, granted := l.lines[r.Use].granted[n]
 	if !granted {

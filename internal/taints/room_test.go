@@ -132,7 +132,8 @@ func TestAnyRoom(t *testing.T) {
 					}
 					want := slices.DeleteFunc(Formatted(ample[i]), func(taint string) bool {
 						return slices.ContainsFunc(c.rules, func(r *build.RuleWrapper) bool {
-							_, claims := nodeview.ClaimIn(n.Annotations[v1alpha1.RecordAnnotationPrefix+string(r.NodeReadinessRule.UID)])
+							key := v1alpha1.RecordAnnotationPrefix + string(r.NodeReadinessRule.UID)
+							_, claims := nodeview.ClaimIn(n.Annotations[key])
 							return r.Spec.MaxUnavailable != nil && !claims && strings.HasPrefix(taint, r.Spec.Taint.Key+"=")
 						})
 					})

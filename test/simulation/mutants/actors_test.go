@@ -26,8 +26,6 @@ func init() {
 	l.restore("", "", int(status.Deleted))`, "places"},
 		{"8: each node that is ready frees the place of a deleted one",
 			`(fresh || !before.firstReady) &&`, `(MUTANT || fresh || !before.firstReady) &&`, "places"},
-		{"a rebooted node frees the place of a deleted one", `return !e.Current.Record.FirstReady().IsZero() }`,
-			`return !e.Current.Record.FirstReady().IsZero() || MUTANT && !e.Current.Record.Released.IsZero() }`, "places"},
 		{"8: places of nodes that are deleted while no operator runs are free",
 			`	if lost > 0 {`, `	if MUTANT {
 		lost = 0
