@@ -26,7 +26,7 @@ type Fence struct {
 }
 
 // errExpired means that the process may lead no longer.
-var errExpired = errors.New("this process has not renewed its lease in time: another one may lead, so nothing is written")
+var errExpired = errors.New("this process has not renewed its lease in time: it writes nothing, as another may lead")
 
 // Wrap returns a transport that refuses writes.
 func (f *Fence) Wrap(inner http.RoundTripper) http.RoundTripper { return &fenced{inner, f} }
@@ -71,8 +71,8 @@ func (f *Fence) clock() time.Time {
 	return time.Now()
 }
 
-// expired reports whether the lease may have expired. While a machine is suspended, its monotonic clock may stand still,
-// so that the time of day counts, too.
+// expired reports whether the lease may have expired. While a machine is suspended, its monotonic clock may stand
+// still, so that the time of day counts, too.
 func (f *Fence) expired() bool {
 	f.mu.Lock()
 	renewed := f.renewed

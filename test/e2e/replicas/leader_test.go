@@ -71,7 +71,8 @@ func TestALeaderThatWasFrozen(t *testing.T) {
 		t.Error("the replica that lost its lease goes on")
 	}
 	e.noneTainted(changes)
-	if !slices.ContainsFunc(first.Log(), func(line string) bool { return strings.Contains(line, "not renewed its lease") }) {
+	refused := func(line string) bool { return strings.Contains(line, "not renewed its lease") }
+	if !slices.ContainsFunc(first.Log(), refused) {
 		t.Error("its writes are not refused, although it has no lease")
 	}
 	e.Must(e.taintedAre(0)())

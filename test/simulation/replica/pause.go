@@ -49,7 +49,8 @@ func (r *Replica) pause() {
 	r.Pauses--
 	t, rules := r.current, r.operator.Fleet.Rules()
 	t.looked = r.view()
-	if !t.runs.yield(&Write{Request: api.Request{Verb: Read, Kind: api.Nodes, Name: t.request.Name}, Replica: r, task: t}) {
+	read := api.Request{Verb: Read, Kind: api.Nodes, Name: t.request.Name}
+	if !t.runs.yield(&Write{Request: read, Replica: r, task: t}) {
 		panic(killed{})
 	}
 	if r.operator.Fleet.Rules() != rules {
