@@ -164,7 +164,7 @@ func TestUserRoles(t *testing.T) {
 		"plugin-viewer": {rules: read, "nodes": read, "pods": read, "events": read, "daemonsets.apps": read,
 			"deployments.apps": read, "csinodes.storage.k8s.io": read, "resourceslices.resource.k8s.io": read,
 			"leases.coordination.k8s.io": read, "customresourcedefinitions.apiextensions.k8s.io": read,
-			"admissionrules.nodegate.io": {"get"}},
+			"admissionrules.nodegate.io": {"get", "list"}, "keptendpoints.nodegate.io": {"get", "list"}},
 		"plugin-editor": {rules: {"patch"}, "nodes": {"patch"},
 			"nodereadinessrules.rules.nodegate.io": {"list"}},
 	} {
