@@ -12,7 +12,8 @@ import (
 )
 
 // limit: a new claim on a node in service leaves no more of them claimed than maxUnavailable allows. It reports whether
-// the claim used the limit: then it counts until it is released, even if the node is cordoned.
+// the claim used the limit: then it counts until it is released, even if the node is cordoned. A place that was granted
+// before a write of the node failed stays granted, also if a write of a former leader has taken another one since.
 //
 //nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) limit(shown *node, r *rule, v *View) bool {
@@ -21,6 +22,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		return false
 	}
 	claimed, all, in := 0, 0, newUses()
+	failed := m.node(shown.Metadata.UID).under(r.Metadata.UID).failed
 	for n := range v.nodes() {
 		h := m.node(n.Metadata.UID)
 		u := h.under(r.Metadata.UID)
@@ -38,7 +40,7 @@ func (m *Model) limit(shown *node, r *rule, v *View) bool {
 		}
 		now := h.last != nil && h.last.claim(r.Metadata.UID) != ""
 		if now && m.inService(n, r) == yes && v.override(n) == "" && !u.forced &&
-			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && v.looked(n, r) &&
+			(u.claimer == v.Process || n.claim(r.Metadata.UID) != "" && v.looked(n, r) && failed.Before(u.claimedAt) &&
 				(!u.granted || n.record(r.Metadata.UID).Limited)) {
 			claimed++
 			if u.version == r.Metadata.Generation || u.at == n.domains(r) && u.at == h.last.domains(r) {
