@@ -147,8 +147,9 @@ func recordedHold(in nodeview.Input) Hold {
 	hold := Hold{State: HoldActive, Since: rec.GuardedSince.Time}
 	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
 	end := hold.Until
-	leads := in.Verdict.Unknown                                                         // only the leader lists pods
-	if !leads && (in.Rule.Mode == ruleset.Enforced || in.Rule.Mode == ruleset.DryRun) { // else the leader records nothing
+	// An unknown verdict is the leader's own, since only it lists pods. For rules that are not in force, it records
+	// nothing.
+	if !in.Verdict.Unknown && (in.Rule.Mode == ruleset.Enforced || in.Rule.Mode == ruleset.DryRun) {
 		end = end.Add(calm(in.Rule) + recordLag)
 	}
 	if in.Override.Action == nodeview.OverrideRelease || !rec.GuardEnded.IsZero() || !in.Now.Before(end) {

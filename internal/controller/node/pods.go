@@ -29,7 +29,7 @@ import (
 const podsRetry = 30 * time.Second
 
 // livePods lists the pods of a namespace on the node of a pass from the API server, without those that have ended: the
-// watch does not have them, either. While that fails, the node stays as it is, and is reconciled again.
+// watch does not have them, either. While that fails, nothing follows from them, and the node is reconciled again.
 func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, selector labels.Selector) (
 	pods []*corev1.Pod, known bool) {
 	found, err := sources.ListPods(ctx, r.Live, p.node.Name, client.InNamespace(namespace),
