@@ -49,8 +49,9 @@ func (m *Model) vacates(v *View) {
 		}
 		h.gone = true
 		for id, u := range h.rules {
-			rh := m.rules[id]
-			if rh == nil || u.settled != rh.last.Metadata.Generation || !u.used || m.now().Sub(m.replaced) < rereads ||
+			rh, used := m.rules[id], u.used
+			u.used = used || m.now().Sub(u.failed) < time.Minute // counts as held, perhaps
+			if rh == nil || u.settled != rh.last.Metadata.Generation || !used || m.now().Sub(m.replaced) < rereads ||
 				h.full && h.last.claim(id) == "" { // released while its annotations had little room
 				continue
 			}
