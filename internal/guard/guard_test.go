@@ -338,6 +338,21 @@ func TestAGuardBeginsWithTheNode(t *testing.T) {
 	}
 }
 
+// TestNoGuardBeginsByABootThatNoRecordHas: each heartbeat would begin it anew. If it began before the boot, it goes on.
+func TestNoGuardBeginsByABootThatNoRecordHas(t *testing.T) {
+	r := ruleset.Compile(rule().RearmOnReboot().Obj(), nil, at(0))
+	for record, want := range map[string]HoldState{
+		`{"rule":"link","released":%q,"bootID":"a"}`:     HoldNone,
+		`{"rule":"link","released":%q,"bootID":"b"}`:     HoldActive,
+		`{"rule":"link","guardedSince":%q,"bootID":"a"}`: HoldActive,
+	} {
+		n := lost().BootID("b").Annotation(recordKey, fmt.Sprintf(record, stamp(0))).Obj()
+		if got := HoldOn(r, n, at(10)).State; got != want {
+			t.Errorf("%s: %q, want %q", record, got, want)
+		}
+	}
+}
+
 // TestAGuardEndsInTimeWhileEvidenceCannotBeRead: the leader cannot list the pods of a rebooted node.
 func TestAGuardEndsInTimeWhileEvidenceCannotBeRead(t *testing.T) {
 	for second, want := range map[int]HoldState{59: HoldActive, 60: HoldEnded} {

@@ -90,8 +90,9 @@ func HoldOf(in nodeview.Input) Hold {
 	released := in.Override.Action == nodeview.OverrideRelease
 	since := in.State.Record.GuardedSince.Time
 	if since.IsZero() {
-		// From a node that was never in service, pods are evicted only if it has a taint for that.
-		if released || in.Verdict.Ready || !in.State.Released && !NodeControllerEvicts(in.Node) {
+		// From a node that was never in service, pods are evicted only if it has a taint for that. While the record does
+		// not have the boot, Since moves with each heartbeat, and the guard would not end.
+		if released || in.Verdict.Ready || in.State.Rebooted || !in.State.Released && !NodeControllerEvicts(in.Node) {
 			return Hold{}
 		}
 		since = lostAt(in)
