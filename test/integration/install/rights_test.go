@@ -173,8 +173,11 @@ func TestUserRoles(t *testing.T) {
 			name = "nodegate-" + role
 		}
 		bind(t, name, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: role})
-		NewWithT(t).Eventually(func() string { return cmp.Diff(want, permissions(t, role)) }).
-			WithTimeout(cluster.Limit).Should(BeEmpty(), role)
+		NewWithT(t).Eventually(func() map[string][]string { return permissions(t, role) }).
+			WithTimeout(cluster.Limit).ShouldNot(BeEmpty(), "the API server knows of the binding")
+		if diff := cmp.Diff(want, permissions(t, role)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", role, diff)
+		}
 	}
 }
 
