@@ -35,8 +35,8 @@ const (
 
 // Boot describes the last boot of a node. With the zero value, all evidence counts.
 type Boot struct {
-	// Bound is the Ready heartbeat in the version of the node that brought the boot ID, by kubelet's clock. Evidence that
-	// was reported before is from an earlier boot.
+	// Bound is the Ready heartbeat in the version of the node that brought the boot ID, by kubelet's clock, or SeenAt if
+	// that is far in the future. Evidence that was reported before is from an earlier boot.
 	Bound time.Time
 	// SeenAt is when the operator saw the boot, by the operator's clock.
 	SeenAt time.Time
@@ -73,6 +73,15 @@ func (f *Facts) bootState(now time.Time) bootState {
 		return booting
 	}
 	return confirmed
+}
+
+// ahead returns until when kubelet's times do not tell what was after the boot, by its clock that is ahead: the bound is
+// by the operator's clock then. Zero means that they do.
+func (f *Facts) ahead() (until time.Time) {
+	if ready := condition.Find(f.Node, string(corev1.NodeReady)); ready != nil && f.Boot.Bound.Equal(f.Boot.SeenAt) {
+		return ready.LastHeartbeatTime.Time
+	}
+	return until
 }
 
 // BootConfirmed reports whether a node's last boot is confirmed. If not, it returns when to ask again.
@@ -170,18 +179,24 @@ func startsOf(pod *corev1.Pod) starts {
 	return out
 }
 
-// prove reports whether a pod has certainly started since the boot.
-func (s starts) prove(b *Boot, boot bootState, now time.Time) bool {
-	run := s.last != 0
+// prove reports whether a pod has certainly started since the boot. If not, it may return when to look again: until then
+// kubelet's clock, by which the pod has started, is ahead.
+func (s starts) prove(f *Facts, boot bootState, now time.Time) (ok bool, again time.Time) {
+	b, run := &f.Boot, s.last != 0
 	switch {
 	case boot == settled || boot == final:
-		return true
+		return true, again
 	case !b.Former.IsZero() && run && s.last.time().Before(b.Former):
-		return false
+		return false, again
 	case boot == confirmed:
-		return true
+		return true, again
+	case !run || s.first.time().Before(b.Bound):
+		return false, again
 	}
-	return run && !s.first.time().Before(b.Bound) && !s.last.time().After(now)
+	if again = s.last.time(); f.ahead().After(again) {
+		again = f.ahead()
+	}
+	return !again.After(now), again
 }
 
 // await makes a judgement that is not satisfied wait for kubelet's next heartbeat, and for the next state of the boot.
@@ -198,8 +213,16 @@ func (b *Boot) waits(boot bootState, j *condition.Judgement, now time.Time) {
 	}
 	j.Awaits = true
 	for _, at := range []time.Time{b.SeenAt.Add(confirmAfter), b.SeenAt.Add(lastWait)} {
-		if at.After(now) && (j.ChangesAt.IsZero() || at.Before(j.ChangesAt)) {
-			j.ChangesAt = at
+		if at.After(now) {
+			j.ChangesAt = earlier(j.ChangesAt, at)
 		}
 	}
+}
+
+// earlier returns the earlier of two times. Zero means never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

@@ -155,18 +155,18 @@ func (f *Facts) daemonSet(q *DaemonSets, d *DaemonSet, pods []DaemonPod, boot bo
 			continue
 		}
 		why, since := f.judgeDaemonPod(p, q, d, now)
-		if ready := why == podCounts || why == podTooYoung; (ready || why == podUnready) &&
-			!p.starts.prove(&f.Boot, boot, now) {
+		ready := why == podCounts || why == podTooYoung
+		if ok, again := p.starts.prove(f, boot, now); !ok && (ready || why == podUnready) {
 			out.former = true
 			if ready {
-				why = podBeforeBoot
+				why, out.until = podBeforeBoot, earlier(out.until, again)
 			}
 		}
 		if why == podCounts && (!out.ready || since.Before(out.since)) {
 			out.ready, out.since = true, since
 		}
 		if why == podTooYoung {
-			out.until = since
+			out.until = earlier(out.until, since)
 		}
 		if !out.seen || out.why == podTerminating {
 			out.pod, out.why = p.Name, why

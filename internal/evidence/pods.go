@@ -131,6 +131,7 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	want := p.minReady()
 	out := &podsFound{Pods: p}
 	var counted, coming []time.Time
+	var again time.Time
 	seen := false
 	boot := facts.bootState(now)
 	pods, known := facts.podsSince(boot, p)
@@ -139,11 +140,11 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	}
 	for _, pod := range pods {
 		why, since := facts.judgePod(p, pod, now)
-		if why != podForeign && !startsOf(pod).prove(&facts.Boot, boot, now) {
+		if ok, at := startsOf(pod).prove(facts, boot, now); !ok && why != podForeign {
 			if why != podTerminating && why != podUnscheduled {
 				out.former++
 			}
-			why = podBeforeBoot
+			why, again = podBeforeBoot, earlier(again, at)
 		}
 		seen = seen || why != podForeign
 		switch {
@@ -166,10 +167,11 @@ func (p *Pods) judge(facts *Facts, now time.Time) (condition.Judgement, finding)
 	j := requirement(len(counted) >= want, !seen)
 	switch missing := want - len(counted); {
 	case missing <= 0:
-		j.Since = counted[want-1]
+		j.Since, again = counted[want-1], time.Time{}
 	case missing <= len(coming):
-		j.ChangesAt = coming[missing-1]
+		again = earlier(again, coming[missing-1])
 	}
+	j.ChangesAt = again
 	facts.Boot.await(boot, &j, now)
 	return j, out
 }

@@ -167,6 +167,40 @@ func TestPodsOfANodeThatIsBooting(t *testing.T) {
 	}
 }
 
+// TestAPodOfAClockThatIsAheadProvesNothing until its start and kubelet's heartbeat are in the past: it may have started
+// before the boot, of which the operator's clock has told the time.
+func TestAPodOfAClockThatIsAheadProvesNothing(t *testing.T) {
+	agent := build.MakeDaemonSet("kube-system", "agent").Tolerate("").Created(at(-86400))
+	set := daemonSetRule(v1alpha1.DaemonSetsRequirement{}, agent).Rule("u")
+	pods := requiring(t, v1alpha1.Requirement{Name: "init", Pods: &usual})
+	for name, c := range map[string]struct {
+		start, heartbeat, now int
+		recheck               int // 0: it is ready
+	}{
+		"it is not ahead":                      {start: 10, now: 20},
+		"the pod has started in the future":    {start: 25, now: 20, recheck: 25},
+		"kubelet reports from the future":      {start: 10, heartbeat: 30, now: 20, recheck: 30},
+		"which has come":                       {start: 10, heartbeat: 30, now: 30},
+		"kubelet reports from long after that": {start: 10, heartbeat: 400, now: 20, recheck: 120},
+		"the start was before the boot":        {start: -1, now: 20, recheck: 120},
+	} {
+		daemon, ok := evidence.DaemonPodOf(agent.Pod("n", at(c.start)).Obj())
+		if !ok {
+			t.Fatal("is not kept")
+		}
+		facts := &evidence.Facts{Node: node().Condition("Ready", "True", at(-50)).Heartbeat("Ready", at(c.heartbeat)).Obj(),
+			Manager: func(*corev1.Taint) string { return "" }, Boot: evidence.Boot{Bound: at(0), SeenAt: at(0)},
+			Gathered: &evidence.Gathered{DaemonPods: map[string][]evidence.DaemonPod{"kube-system": {daemon}},
+				Pods: map[*evidence.Pods][]*corev1.Pod{pods.Pods()[0]: {initPod("a", at(c.start))}}}}
+		for kind, rule := range map[string]*ruleset.Rule{"pods": pods, "DaemonSets": set} {
+			v := Evaluate(rule, facts, Observed{}, at(c.now))
+			if v.Ready != (c.recheck == 0) || !v.Ready && !v.RecheckAt.Equal(at(c.recheck)) {
+				t.Errorf("%s of %s: ready is %t, rechecks at %s", name, kind, v.Ready, v.RecheckAt)
+			}
+		}
+	}
+}
+
 // TestDaemonSetsOfAConfirmedBootAreReadLive: the cache may still show the pods from before the boot.
 func TestDaemonSetsOfAConfirmedBootAreReadLive(t *testing.T) {
 	agent := build.MakeDaemonSet("kube-system", "agent").Tolerate("").Created(at(-86400))

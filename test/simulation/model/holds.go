@@ -358,7 +358,7 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, v *View) answer {
 		return unknownUntil(confirmed && n.condition("Ready").Status == "True")
 	case h.setBack: // it may have started since
 		return unknown
-	case now.After(h.booted.Add(2 * time.Minute)): // once the boot is confirmed, a live list decides
+	case !now.Before(h.booted.Add(2*time.Minute - time.Second)): // once the boot is confirmed, a live list decides
 		return unknown
 	}
 	return no
