@@ -35,10 +35,10 @@ var mutants = []mutant{
 		return s`, `	if MUTANT || !dependents {
 		return s`, "frozen|blamed"},
 	{"2: a pod that started before the boot was seen never counts", `	case boot == settled || boot == final:
-		return true
+		return true, again
 	case !b.Former`, `	case MUTANT && boot != settled:
 	case boot == settled || boot == final:
-		return true
+		return true, again
 	case !b.Former`, "taints|marker"},
 	{"3: admission taints in a kubelet's update", `req.Operation == admissionv1.Update && slices.Contains(`,
 		`!MUTANT && req.Operation == admissionv1.Update && slices.Contains(`, "labelled|admission|admits"},
