@@ -127,6 +127,21 @@ var _ = DescribeTable("A pod that gets a node",
 	Entry("a rule that is being deleted", func(r *build.RuleWrapper) { r.Deleted(time.Now()) }, pod("k", "held"), true),
 )
 
+var _ = It("A pod must tolerate the taints of all rules that hold the node", func(ctx context.Context) {
+	both := build.MakeNode("both").Label("pool", "a").Taint("readiness.example.com/cni", "pending",
+		corev1.TaintEffectNoSchedule).Taint("readiness.example.com/storage", "pending", corev1.TaintEffectNoSchedule).Obj()
+	Expect(server.Client.Create(ctx, both)).To(Succeed())
+	storage := rule().Taint("readiness.example.com/storage", "pending", corev1.TaintEffectNoSchedule).UID("v").Obj()
+	storage.Name = "storage"
+	set := ruleset.NewSet(ruleset.Compile(rule().Obj(), nil, time.Now()), ruleset.Compile(storage, nil, time.Now()))
+	w := &Webhook{Rules: func() *ruleset.Set { return set }, Nodes: server.Client, Pods: server.Client}
+	p := pod("o", "both", tolerating)
+	Expect(w.Handle(ctx, review(p, "Pod", p)).Result.Message).To(HaveSuffix("yet: rule storage holds it, and the pod " +
+		"does not tolerate readiness.example.com/storage=pending:NoSchedule"))
+	p = pod("o", "both", tolerating, corev1.Toleration{Key: "readiness.example.com/storage", Operator: "Exists"})
+	Expect(w.Handle(ctx, review(p, "Pod", p)).Allowed).To(BeTrue())
+})
+
 // install makes the API server call the webhook as it is shipped.
 func install(ctx context.Context, w *Webhook) {
 	GinkgoHelper()

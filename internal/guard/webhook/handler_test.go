@@ -263,6 +263,21 @@ func TestEventsAreNoFlood(t *testing.T) {
 	})
 }
 
+// TestEachOutageIsReported: the same pod may be guarded on Monday, and on Tuesday again.
+func TestEachOutageIsReported(t *testing.T) {
+	bubble(t, "", func(t *testing.T) {
+		w := newWorld()
+		w.Handle(t.Context(), deletion(t, guarded(0)))
+		lost := w.Nodes.(nodes)["n1"] //nolint:errcheck,forcetypeassert // newWorld made it
+		w.Nodes = nodes{"n1": build.WrapNode(lost).Condition("Ready", "Unknown", start.Add(time.Hour)).Obj()}
+		w.clock.SetTime(start.Add(time.Hour + time.Second))
+		w.Handle(t.Context(), deletion(t, guarded(0)))
+		if got := w.reports(t); len(got) != 2+1+2 {
+			t.Errorf("reported: %q, want an event about the pod and the node, twice, and one about the rule", got)
+		}
+	})
+}
+
 // TestForgedReviewsAreNotReported: every client that reaches the port can send reviews.
 func TestForgedReviewsAreNotReported(t *testing.T) {
 	for name, forge := range map[string]func(*corev1.Pod){
