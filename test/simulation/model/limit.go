@@ -203,12 +203,13 @@ func allowed(limit json.RawMessage, of int) int {
 func (m *Model) room(r *rule, v *View) {
 	s := &r.Spec
 	if !s.limited() || !s.enforced() || v.frozen(r) != "" || s.Timeout.Seconds > 0 ||
-		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" || m.vacated(r, v) {
+		s.ExistingNodes != "" || s.bootstrap() || s.Taint.Key == "" ||
+		m.vacated(r, v) > 0 && slices.ContainsFunc(s.limits(), func(l limit) bool { return l.Per != "" }) {
 		return
 	}
 	claimed, all, in, open := m.places(r, v)
 	m.reached(r, open, claimed, all, in, v)
-	unknown, most := m.unknownUses(r, open, in)
+	unknown, most := m.unknownUses(r, open, in, v)
 	for _, n := range open {
 		full := r.full(n, claimed, all, in, m.now()) || r.full(n, claimed+unknown, all, most, m.now())
 		m.check("room", full, "rule %s leaves node %s open, and claims %d of %d",

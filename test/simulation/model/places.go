@@ -111,8 +111,8 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 	return max(0, kept)
 }
 
-// vacated reports whether a node that used the limit of a rule is gone: its place is taken still.
-func (m *Model) vacated(r *rule, v *View) bool {
+// vacated is how many nodes are gone that used the limit of a rule: their places may be taken still.
+func (m *Model) vacated(r *rule, v *View) (n int) {
 	there := map[string]bool{}
 	for n := range v.nodes() {
 		there[n.Metadata.UID] = true
@@ -120,8 +120,8 @@ func (m *Model) vacated(r *rule, v *View) bool {
 	for uid, h := range m.nodes {
 		if !there[uid] && (h.under(r.Metadata.UID).used || h.marker[r.Spec.Publish.ConditionType] != 0 ||
 			h.last != nil && h.last.claim(r.Metadata.UID) != "") {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }

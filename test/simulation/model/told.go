@@ -171,7 +171,7 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *Vi
 			"no node is exempt under rule %s, and its limit is exhausted: %s", r.Metadata.Name, c.Message)
 		return
 	}
-	unknown, most := m.unknownUses(r, open, in)
+	unknown, most := m.unknownUses(r, open, in, v)
 	for _, n := range open {
 		if m.node(n.Metadata.UID).full { // it may be held without a record
 			continue
@@ -188,10 +188,10 @@ func (m *Model) reached(r *rule, open []*node, claimed, all int, in *uses, v *Vi
 	}
 }
 
-// unknownUses returns how many open nodes may use a place, since the outcome of a write is not known for a minute, and
-// the uses with theirs.
-func (m *Model) unknownUses(r *rule, open []*node, in *uses) (n int, most *uses) {
-	most = &uses{maps.Clone(in.taken), maps.Clone(in.sure), in.all}
+// unknownUses returns how many other nodes may use a place: open ones, since the outcome of a write is not known for a
+// minute, and deleted ones. It also returns the uses with those of the open ones.
+func (m *Model) unknownUses(r *rule, open []*node, in *uses, v *View) (n int, most *uses) {
+	n, most = m.vacated(r, v), &uses{maps.Clone(in.taken), maps.Clone(in.sure), in.all}
 	for _, o := range open {
 		if m.now().Sub(m.node(o.Metadata.UID).under(r.Metadata.UID).failed) < time.Minute {
 			most.take(o.labelled(), true)

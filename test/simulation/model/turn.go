@@ -80,7 +80,7 @@ func (v *View) waits(n *node) bool {
 //nolint:gocyclo // one condition for each exception of the documentation
 func (m *Model) lost(n, claimed *node, r *rule, v *View) bool {
 	u, most, least := m.node(n.Metadata.UID).under(r.Metadata.UID), newUses(), newUses()
-	if m.vacated(r, v) || n.labelled() != u.waitsIn || !u.roomy { // others may have been chosen before there was room
+	if m.vacated(r, v) > 0 || n.labelled() != u.waitsIn || !u.roomy { // others may have been chosen before there was room
 		return false
 	}
 	for uid, h := range m.nodes {
