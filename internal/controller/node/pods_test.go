@@ -47,10 +47,12 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	}
 	s.at(0, boots("a"))
 	s.at(10, boots("b"))
-	s.at(900) // only a list of pods decides from now on
-	s.unlisted = apierrors.NewTooManyRequests("busy", 1)
-	if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != podsRetry {
-		t.Errorf("reconciled again after %s, %v", result.RequeueAfter, err)
+	for _, second := range []int{140, 900} { // only a list of pods decides from now on, by some clocks after ten minutes
+		s.at(second, func(w *build.NodeWrapper) { w.Heartbeat("Ready", s.clock.Now()) })
+		s.unlisted = apierrors.NewTooManyRequests("busy", 1)
+		if result, err := s.r.Reconcile(t.Context(), request("n")); err != nil || result.RequeueAfter != podsRetry {
+			t.Errorf("reconciled again after %s, %v", result.RequeueAfter, err)
+		}
 	}
 	if s.r.Expired(t.Context(), s.node, s.rule) {
 		t.Error("replaced for pods that are not known")
