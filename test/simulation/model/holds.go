@@ -354,14 +354,23 @@ func (m *Model) sinceBoot(n *node, r *rule, p *pod, v *View) answer {
 		return unknown
 	case !p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(h.boot):
 		// A leader that comes later sees the boot by a later heartbeat, and has it confirmed first.
-		confirmed := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(found.Add(11*time.Minute))
-		return unknownUntil(confirmed && n.condition("Ready").Status == "True")
+		late := !now.Before(h.booted.Add(11*time.Minute)) && !now.Before(found.Add(11*time.Minute))
+		ready := n.condition("Ready")
+		return unknownUntil(ready.Status == "True" && (late || rec.confirms(&ready, now) && !v.Rehearses &&
+			!p.Status.ContainerStatuses[0].State.Running.StartedAt.Before(rec.Former)))
 	case h.setBack: // it may have started since
 		return unknown
 	case !now.Before(h.booted.Add(2*time.Minute - time.Second)): // once the boot is confirmed, a live list decides
 		return unknown
 	}
 	return no
+}
+
+// confirms reports whether a boot that a record has is confirmed: kubelet has reported for two minutes since then.
+func (r record) confirms(ready *condition, now time.Time) bool {
+	from := latest(r.NotBefore, ready.LastTransitionTime)
+	return !r.RearmedAt.IsZero() && !now.Before(r.RearmedAt.Add(2*time.Minute)) &&
+		!ready.reported().Before(from.Add(2*time.Minute))
 }
 
 // satisfied: another rule holds on the same node.

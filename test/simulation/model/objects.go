@@ -214,6 +214,7 @@ type record struct {
 	GuardEnded                    time.Time
 	BootID, Published             string
 	Released, RearmedAt           time.Time
+	NotBefore, Former             time.Time
 	Counted, Existing, Starting   bool
 	Domains                       string
 	Passed, Handed, Limited, Late bool
