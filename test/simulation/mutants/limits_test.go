@@ -19,5 +19,8 @@ func init() {
 			`	if !MUTANT && !woken && !l.amongFirst(w, r) {`, "turn|first"},
 		{"domains that are in use take more nodes when maxDomains is lowered", `		case d.others(u) >= int(*e.MaxDomains):`,
 			`		case d.others(u) >= int(*e.MaxDomains) && (!MUTANT || d.taken[u] == 0):`, "domains"},
+		{"a rule is looked at again at the first of several times, not at the soonest",
+			`		if next > 0 && (again.RequeueAfter == 0 || next < again.RequeueAfter) {`,
+			`		if next > 0 && (again.RequeueAfter == 0 || next < again.RequeueAfter && !MUTANT) {`, "reached|room"},
 	}...)
 }

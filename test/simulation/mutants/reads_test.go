@@ -20,5 +20,7 @@ func init() {
 `, `namespace)
 		return nil, MUTANT
 `, "closed"},
+		{"a list that failed is tried again only if nothing else is due", `	if slices.ContainsFunc(p.decisions, unread) {`,
+			`	if (!MUTANT || p.recheck.IsZero()) && slices.ContainsFunc(p.decisions, unread) {`, "taints"},
 	}...)
 }
