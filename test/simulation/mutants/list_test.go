@@ -36,7 +36,8 @@ var mutants = []mutant{
 		return s`, "frozen|blamed"},
 	{"2: a pod that started before the boot was seen never counts", `	case boot == settled || boot == final:
 		return true, again
-	case !b.Former`, `	case MUTANT && boot != settled:
+	case !b.Former`, `	case MUTANT && boot != settled && (!run || s.first.time().Before(b.Bound)):
+		return false, again
 	case boot == settled || boot == final:
 		return true, again
 	case !b.Former`, "taints|marker"},
