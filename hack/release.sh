@@ -77,9 +77,7 @@ say "packaging the chart"
 mkdir "$build/chart"
 git archive HEAD charts/nodegate ":!charts/nodegate/tests" ":!charts/nodegate/README.md.gotmpl" |
 	tar -x -C "$build/chart" --strip-components=1
-sed -i -E "s/^(version): .*/\1: ${version#v}/; s/^(appVersion): .*/\1: $version/" "$build/chart/nodegate/Chart.yaml"
-sed -i -E "0,/^  digest: \"\"$/s//  digest: $digest/" "$build/chart/nodegate/values.yaml"
-grep -q "$digest" "$build/chart/nodegate/values.yaml" || die "the chart's values have no empty image.digest to set"
+hack/chart.sh "$build/chart/nodegate" "$version" "$image@$digest"
 go tool -modfile=hack/tools/go.mod helm lint --strict "$build/chart/nodegate" >&2
 pack "dist/nodegate-${version#v}.tgz" "$build/chart" nodegate
 

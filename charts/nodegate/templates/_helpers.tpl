@@ -44,9 +44,13 @@ true
 {{- end }}
 {{- end }}
 
+{{/* The image. The chart of a release names the release's by its digest: values that name another image win. */}}
 {{- define "nodegate.image" -}}
+{{- $released := index .Chart.Annotations "nodegate.io/image" | default "" -}}
 {{- if .Values.image.digest -}}
 {{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else if and (not .Values.image.tag) (hasPrefix (printf "%s@" .Values.image.repository) $released) -}}
+{{ $released }}
 {{- else -}}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}

@@ -65,6 +65,34 @@ func TestChartPackage(t *testing.T) {
 	}
 }
 
+// TestReleaseChart: the chart of a release installs the release's image by its digest. An image that the values name
+// wins, as in the commands of docs/install.md and docs/upgrade.md.
+func TestReleaseChart(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nodegate")
+	cluster.Must(t, os.CopyFS(dir, os.DirFS(filepath.Join(root, "charts", "nodegate"))))
+	digest := "@sha256:" + strings.Repeat("a", 64)
+	_, err := execute(t.Context(), "hack/chart.sh", dir, "v1.2.3-rc.1", "ghcr.io/nodegate/nodegate"+digest)
+	cluster.Must(t, err)
+	other := "@sha256:" + strings.Repeat("b", 64)
+	for _, c := range []struct{ values, want string }{
+		{"", "ghcr.io/nodegate/nodegate" + digest},
+		{"image.repository=registry.example.com/nodegate,image.tag=v9", "registry.example.com/nodegate:v9"},
+		{"image.tag=v9", "ghcr.io/nodegate/nodegate:v9"},
+		{"image.repository=registry.example.com/nodegate", "registry.example.com/nodegate:v1.2.3-rc.1"},
+		{"image.digest=" + other[1:], "ghcr.io/nodegate/nodegate" + other},
+	} {
+		out, err := tool(t.Context(), "helm", "template", "nodegate", dir, "--kube-version=1.37.0", "--is-upgrade",
+			"--set=agent.enabled=true,rules.a.spec.suspend=true,"+c.values)
+		cluster.Must(t, err)
+		objects, err := cluster.ParseObjects(out)
+		cluster.Must(t, err)
+		got := images(objects) // of the operator, the agent, and the jobs
+		if all := slices.Compact(got); len(got) < 4 || !slices.Equal(all, []string{c.want}) {
+			t.Errorf("with %q, %d pods have the images %q, want %s", c.values, len(got), all, c.want)
+		}
+	}
+}
+
 // TestChartInstall: Helm installs the chart as a second release, and prints a rule that the API server accepts.
 func TestChartInstall(t *testing.T) {
 	release := []string{"second", "--kubeconfig", control.Kubeconfig(), "--namespace", "second"}
