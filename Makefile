@@ -5,6 +5,8 @@
 
 # The image of the operator and the node agent.
 IMG ?= nodegate:latest
+# Docker would build and push the tag latest of an image without a tag, and kustomize deploy the tag of the manifests.
+IMAGE = $(if $(findstring :,$(notdir $(IMG))),$(IMG),$(error IMG=$(IMG) has neither a tag nor a digest: add a tag))
 # What is deployed: config/default, or config/with-agent for the node agents as well.
 CONFIG ?= config/default
 CONTAINER_TOOL ?= docker
@@ -325,7 +327,7 @@ DELETE_APART = apart=daemonset-evidence; if $(KUBECTL) get mutatingadmissionpoli
 build-installer: ## Write everything that a cluster needs, with the image IMG, to dist/install.yaml.
 	@rm -rf dist/overlay && mkdir -p dist/overlay
 	@cd dist/overlay && $(KUSTOMIZE) create --resources ../../$(CONFIG) && \
-		$(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMG)
+		$(KUSTOMIZE) edit set image ghcr.io/nodegate/nodegate=$(IMAGE)
 	$(KUSTOMIZE) build dist/overlay > dist/install.yaml.tmp && mv dist/install.yaml.tmp dist/install.yaml
 
 # Of the binaries, the first is what the image runs without a command.
@@ -334,7 +336,7 @@ image: ## Write the image IMG to dist/ as a tar, without docker and without a re
 	@mkdir -p dist/linux_$(ARCH)
 	GOOS=linux GOARCH=$(ARCH) $(if $(FIPS),GOFIPS140=$(FIPS)) $(GO) build $(SHIPPED) -o dist/linux_$(ARCH)/ \
 		./cmd/manager ./cmd/agent
-	$(GO) run -C hack/tools ./image -tag "$(IMG)" -arch $(ARCH) -out "$(CURDIR)/dist/nodegate_linux_$(ARCH).tar" \
+	$(GO) run -C hack/tools ./image -tag "$(IMAGE)" -arch $(ARCH) -out "$(CURDIR)/dist/nodegate_linux_$(ARCH).tar" \
 		-label org.opencontainers.image.title=nodegate \
 		-label org.opencontainers.image.description="Keeps pods off nodes that are not ready, \
 	by rules that say what ready means" \
@@ -346,15 +348,15 @@ image: ## Write the image IMG to dist/ as a tar, without docker and without a re
 
 .PHONY: docker-build
 docker-build: ## Build the image IMG of the operator and the node agent.
-	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMAGE) .
 
 .PHONY: docker-push
 docker-push: ## Push the image IMG.
-	$(CONTAINER_TOOL) push $(IMG)
+	$(CONTAINER_TOOL) push $(IMAGE)
 
 .PHONY: docker-buildx
 docker-buildx: ## Build the image IMG for PLATFORMS and push it.
 	-$(CONTAINER_TOOL) buildx create --name nodegate-builder
 	$(CONTAINER_TOOL) buildx build --builder nodegate-builder --platform=$(PLATFORMS) --build-arg VERSION=$(VERSION) \
-		--push -t $(IMG) .
+		--push -t $(IMAGE) .
 	-$(CONTAINER_TOOL) buildx rm nodegate-builder

@@ -128,6 +128,14 @@ func TestBuildInstaller(t *testing.T) {
 	if out, err := c.make(t.Context(), "build-installer", "CONFIG=config/nothing"); err == nil {
 		t.Errorf("an installer of nothing was built:\n%s", out)
 	}
+	// Docker would build and push the tag latest, and kustomize deploy the tag of the manifests.
+	for _, target := range []string{"docker-build", "docker-push", "docker-buildx", "image", "build-installer"} {
+		out, err := c.make(t.Context(), target, "-n", "IMG=registry.example.com:5000/nodegate")
+		if err == nil || !strings.Contains(out, "has neither a tag nor a digest") {
+			t.Errorf("make %s takes an image without a tag: %v\n%s", target, err, out)
+		}
+	}
+	c.mustMake(t, "build-installer", "-n", "IMG=nodegate@sha256:"+strings.Repeat("a", 64))
 }
 
 // TestMakeDeletesOnlyItsGroup: beside the own group, the default one is another controller's.
