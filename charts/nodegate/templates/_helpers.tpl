@@ -117,6 +117,15 @@ egress:
   {{- end }}
 {{- end }}
 
+{{/* Whether the operator serves metrics over HTTP. Everyone may read them then. */}}
+{{- define "nodegate.plainMetrics" -}}
+{{- range .Values.extraArgs }}
+{{- if regexMatch "^--metrics-secure=(0|f|F|false|FALSE|False)$" . -}}
+true
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The host in the address of the node agents' metrics. */}}
 {{- define "nodegate.agentMetricsHost" -}}
 {{- with .Values.agent.metricsAddress }}{{ ternary (printf "[%s]" .) . (contains ":" .) }}{{ end }}
