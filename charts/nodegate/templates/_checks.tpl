@@ -80,6 +80,18 @@
 {{- if eq .Values.nodeAdmission.engine "webhook" }}
 {{- fail "nodeAdmission.engine: webhook needs webhooks.enabled=true" }}
 {{- end }}
+{{- if eq .Values.nodeAdmission.failurePolicy "Fail" }}
+{{- fail "nodeAdmission.failurePolicy: Fail needs webhooks.enabled=true: only the webhook can refuse nodes" }}
+{{- end }}
+{{- end }}
+{{- if and .Values.openshift.enabled .Values.hostNetwork }}
+{{- fail "hostNetwork: the SCC restricted-v2, which openshift.enabled=true requires for the operator, forbids the host network: set hostNetwork=false" }}
+{{- end }}
+{{- if and .Values.agent.writeTest (not .Values.agent.hostRoot.enabled) }}
+{{- fail "agent.writeTest: needs agent.hostRoot.enabled=true: without the node's root directory, the agents do not run filesystem_ro. Set it, or remove agent.writeTest" }}
+{{- end }}
+{{- if and .Values.webhooks.enabled .Values.metrics.enabled (eq (int .Values.webhooks.port) (int .Values.metrics.port)) }}
+{{- fail (printf "metrics.port: %d is the port of webhooks.port, too: change one of them" (int .Values.metrics.port)) }}
 {{- end }}
 {{- range .Values.extraArgs }}
 {{- if regexMatch "^--api-group(=|$)" . }}
@@ -88,7 +100,7 @@
 {{- end }}
 {{- $taken := dict }}
 {{- range $name := list "port" "agentCheckPort" "metricsPort" "probePort" }}
-{{- $port := get $.Values.agent $name | toString }}
+{{- $port := ternary (include "nodegate.agentMetricsPort" $) (get $.Values.agent $name | toString) (eq $name "metricsPort") }}
 {{- if and (not (has $port (list "" "0" "<nil>"))) (hasKey $taken $port) }}
 {{- fail (printf "agent.%s: %s is the port of agent.%s, too" $name $port (get $taken $port)) }}
 {{- end }}
