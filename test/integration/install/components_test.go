@@ -60,6 +60,10 @@ func TestComponents(t *testing.T) {
 			set: "agent.enabled=true,agent.runtimeSocket=true"},
 		"openshift and agent-runtime-socket": {base: "openshift", add: []string{"agent-runtime-socket"},
 			set: "openshift.enabled=true,agent.enabled=true,agent.runtimeSocket=true"},
+		"the order of docs/install.md": {
+			add: []string{"agent", "openshift-agent", "agent-runtime-socket", "network-policy", "openshift", "own-group"},
+			set: "openshift.enabled=true,agent.enabled=true,agent.runtimeSocket=true,networkPolicy.enabled=true," +
+				"apiGroup=rules.nodegate.io"},
 		"openshift-agent-hostnetwork": {base: "openshift", drop: []string{"openshift-agent"},
 			add: []string{"openshift-agent-hostnetwork"},
 			set: "openshift.enabled=true,agent.enabled=true,agent.hostRoot.enabled=false"},
