@@ -84,6 +84,9 @@
 {{- fail "nodeAdmission.failurePolicy: Fail needs webhooks.enabled=true: only the webhook can refuse nodes" }}
 {{- end }}
 {{- end }}
+{{- if and (eq .Values.nodeAdmission.engine "off") (eq .Values.nodeAdmission.failurePolicy "Fail") }}
+{{- fail "nodeAdmission.failurePolicy: with nodeAdmission.engine=off, nothing taints nodes at creation, and Fail would only refuse them: set Ignore" }}
+{{- end }}
 {{- if and .Values.openshift.enabled .Values.hostNetwork }}
 {{- fail "hostNetwork: the SCC restricted-v2, which openshift.enabled=true requires for the operator, forbids the host network: set hostNetwork=false" }}
 {{- end }}
