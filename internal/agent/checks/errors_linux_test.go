@@ -115,15 +115,44 @@ func TestTheWriteTest(t *testing.T) {
 	}
 }
 
+// TestTheWriteTestWhereTheAgentMayNotWrite: a mount that is read-only, or missing, only in the agent's container says
+// nothing about the node's disk.
+func TestTheWriteTestWhereTheAgentMayNotWrite(t *testing.T) {
+	if !needs.Isolated(t) {
+		return
+	}
+	base := t.TempDir()
+	node, host, container := filepath.Join(base, "node"), filepath.Join(base, "host"), filepath.Join(base, "container")
+	must(t, os.MkdirAll(filepath.Join(node, "var/lib/kubelet"), 0o700))
+	open := func(env Environment, want string) {
+		t.Helper()
+		if o := finds(t, FilesystemRO(env, writing, 1), ""); !strings.Contains(o.FailOpen, want) {
+			t.Errorf("want %q, got %+v", want, o)
+		}
+	}
+	attach(t, node, host, "", unix.MS_BIND, "")
+	mountAt(t, "", host, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	open(Environment{HostRoot: host}, "cannot judge: /var/lib/kubelet: the agent's mount is read-only")
+
+	// A container's root filesystem, writable and then not, has the parents of what is mounted in it.
+	rancher := "write/var/lib/rancher/k3s"
+	must(t, os.MkdirAll(filepath.Join(container, rancher), 0o700))
+	attach(t, container, container, "", unix.MS_BIND, "")
+	attach(t, "tmpfs", filepath.Join(container, rancher), "tmpfs", 0, "size=64k")
+	env := Environment{HostRoot: host, WriteRoot: filepath.Join(container, "write")}
+	open(env, "sees none of its directories")
+	mountAt(t, "", container, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	open(env, "sees none of its directories")
+}
+
 // TestTheWriteTestReachesTheDisk: a write ends in the page cache, also if the disk hangs.
 func TestTheWriteTestReachesTheDisk(t *testing.T) {
-	root := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700))
+	paths := []string{t.TempDir()}
 	for want, sync := range map[string]func(*os.File) error{
 		"":                   (*os.File).Sync,
 		"input/output error": func(*os.File) error { return &os.PathError{Op: "sync", Path: "x", Err: unix.EIO} },
 	} {
-		w := &writeTest{root: root, paths: []string{"/var/lib/kubelet"}, sync: sync}
+		w := &writeTest{paths: paths, sync: sync}
 		if r := w.test(); r.Passed != (want == "") || !strings.Contains(r.Reason, want) {
 			t.Errorf("want %q, got %+v", want, r)
 		}
@@ -131,8 +160,8 @@ func TestTheWriteTestReachesTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
 		hangs := func(*os.File) error { <-free; return nil }
-		w := &writeTest{root: root, paths: []string{"/var/lib/kubelet"}, sync: hangs}
-		c := FilesystemRO(Environment{WriteRoot: root}, writing, 0)
+		w := &writeTest{paths: paths, sync: hangs}
+		c := FilesystemRO(Environment{}, writing, 0)
 		c.Run = func(context.Context) Result { return w.result() }
 		r := NewRunner(c)
 		if o := r.Do(t.Context()); o.Passed || o.Reason != "timed out after 5s" {

@@ -4,6 +4,7 @@
 package checks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // What a kernel does to a filesystem after an error, and how it says so:
@@ -102,10 +105,7 @@ func (w *writeTest) test() Result {
 	var failed, open []string
 	found := false
 	for _, path := range w.paths {
-		dir, err := HostPath(w.root, path)
-		if err == nil {
-			err = w.write(dir)
-		}
+		err := w.testIn(path)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			continue
@@ -125,6 +125,41 @@ func (w *writeTest) test() Result {
 		return FailedOpen("the write test cannot judge: the agent sees none of its directories")
 	}
 	return Pass()
+}
+
+// testIn writes to a directory of the node. A directory that is on no mount of the node does not exist: a container
+// has the parents of what is mounted in it. A mount that is read-only, unlike its filesystem, is so only for the agent;
+// filesystem_ro sees in the mount table if the node's own is.
+func (w *writeTest) testIn(path string) error {
+	dir, err := HostPath(w.root, path)
+	if err != nil {
+		return err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the kernel's table has no links
+		return reason(err)
+	}
+	root, err := filepath.EvalSymlinks(cmp.Or(w.root, "/"))
+	if err != nil {
+		return reason(err)
+	}
+	above, err := mountinfo.GetMounts(mountinfo.ParentsFilter(dir))
+	if err != nil {
+		return fmt.Errorf("%s: %w", mountInfo, reason(err))
+	}
+	on := &mountinfo.Info{}
+	for _, m := range above { // of several at one path, the last is on top
+		if len(m.Mountpoint) >= len(on.Mountpoint) {
+			on = m
+		}
+	}
+	if _, ok := onNode(on.Mountpoint, root); !ok {
+		return os.ErrNotExist
+	}
+	err = w.write(dir)
+	if errors.Is(err, syscall.EROFS) && hasOption(on.Options, "ro") && !hasOption(on.VFSOptions, "ro") {
+		return errors.New("the agent's mount is read-only")
+	}
+	return err
 }
 
 // write writes to an unnamed file, so that nothing remains if the agent is killed. On a filesystem without unnamed
