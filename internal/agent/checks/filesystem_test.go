@@ -170,6 +170,17 @@ func TestPathsOnTheNode(t *testing.T) {
 	}
 }
 
+// TestTheChartMountsWhatTheWriteTestWritesTo: the check finds no other directories, and none below these.
+func TestTheChartMountsWhatTheWriteTestWritesTo(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "nodegate", "values.schema.json"))
+	must(t, err)
+	want := `"writeTest": {"type": "array", "uniqueItems": true, "items": {"enum": ["` +
+		strings.Join(writePaths, `", "`) + `"]}`
+	if !strings.Contains(string(raw), want) {
+		t.Errorf("the chart's schema does not have %s", want)
+	}
+}
+
 func FuzzParseMountInfo(f *testing.F) {
 	fixture, err := os.ReadFile("testdata/mountinfo")
 	must(f, err)
