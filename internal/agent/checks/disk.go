@@ -6,7 +6,9 @@ package checks
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -53,8 +55,12 @@ func DiskPressure(env Environment, params *v1alpha1.DiskCheck) Check {
 			if err == nil {
 				err = u.problem(minBytes, minInodes)
 			}
-			results[i] = Pass()
-			if err != nil {
+			switch {
+			case err == nil:
+				results[i] = Pass()
+			case errors.Is(err, fs.ErrPermission): // it says nothing about the disk
+				results[i] = FailedOpen(fmt.Sprintf("%s: %v", path, err))
+			default:
 				results[i] = Fail(fmt.Sprintf("%s: %v", path, err))
 			}
 		}

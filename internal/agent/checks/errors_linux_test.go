@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
@@ -92,17 +93,12 @@ func TestTheWriteTest(t *testing.T) {
 	mountAt(t, "", kubelet, "", unix.MS_REMOUNT, "size=64k")
 	open("")
 
-	// An agent that may not write there cannot judge. Without its user's ID, root is a user like others to the kernel.
-	if os.Geteuid() == 0 {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		must(t, unix.Setfsuid(65534))
+	asAnother(t, func() { // an agent that may not write there cannot judge
 		r := (&writeTest{root: root, paths: []string{"/var/lib/kubelet"}}).test()
-		must(t, unix.Setfsuid(0))
 		if !r.Passed || !strings.Contains(r.FailOpen, "permission denied") {
 			t.Errorf("a directory of another user: %+v", r)
 		}
-	}
+	})
 
 	// However many ask, it writes once in a period.
 	c := FilesystemRO(env, writing, 0)
@@ -173,6 +169,35 @@ func TestTheWriteTestReachesTheDisk(t *testing.T) {
 			t.Errorf("a disk that works again: %+v", o)
 		}
 	})
+}
+
+// TestDiskPressureWhereTheAgentMayNotLook: directories such as /var/lib/kubelet/pods are below one of root's.
+func TestDiskPressureWhereTheAgentMayNotLook(t *testing.T) {
+	root, path := t.TempDir(), "/var/lib/kubelet/pods"
+	must(t, os.MkdirAll(filepath.Join(root, path), 0o700))
+	c := DiskPressure(Environment{HostRoot: root}, &v1alpha1.DiskCheck{Paths: []string{path},
+		MinFreePercent: new(int32(0)), MinFreeInodesPercent: new(int32(0))})
+	asAnother(t, func() {
+		want := FailedOpen(path + ": permission denied")
+		if diff := cmp.Diff(want, c.Run(t.Context())); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// asAnother runs something as a user that may not enter the directories of this process's user. Without its user's ID,
+// root is a user like others to the kernel.
+func asAnother(t *testing.T, run func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Log("only root can be another user, this is left out")
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	must(t, unix.Setfsuid(65534))
+	defer func() { must(t, unix.Setfsuid(0)) }()
+	run()
 }
 
 // TestLinksOfTheNode: an absolute link of the node leads to the node's files, not to the agent's own.
