@@ -151,6 +151,32 @@ func TestTheRecordGuardExpectsTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
+func TestPrefixesAreNotEmpty(t *testing.T) {
+	const rules, transient = "--rule-key-prefixes", "--transient-taint-prefixes"
+	for name, c := range map[string]struct{ arg, says string }{
+		"prefixes": {arg: rules + "=readiness.k8s.io/,example.com/"},
+		"none":     {arg: rules + "="},
+		"a comma at the end": {
+			rules + "=readiness.k8s.io/,", rules + `: a prefix must not be empty or have spaces around it, but one is ""`},
+		"a blank": {rules + "=readiness.k8s.io/, example.com/", `but one is " example.com/"`},
+		"of temporary taints, a comma at the end": {
+			transient + "=karpenter.sh/,", transient + `: a prefix must not be empty`},
+		"of temporary taints, none": {arg: transient + "="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, fs := &options{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)
+			o.bind(fs)
+			if err := fs.Parse([]string{c.arg}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := o.settings("")
+			if err == nil && c.says != "" || err != nil && (c.says == "" || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("the error is %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
 func TestElectionOutsideOfACluster(t *testing.T) {
 	for name, c := range map[string]struct {
 		args             []string

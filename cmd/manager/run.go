@@ -133,6 +133,8 @@ func (o *options) settings(own string) (*operator.Options, error) {
 	if o.serving.objective < 0 {
 		errs = append(errs, fmt.Errorf("--startup-objective: must not be negative, but is %s", o.serving.objective))
 	}
+	errs = append(errs, checkPrefixes("--rule-key-prefixes", o.workers.ruleKeyPrefixes),
+		checkPrefixes("--transient-taint-prefixes", o.workers.transientTaintPrefixes))
 	return &operator.Options{
 		Namespace:        cmp.Or(o.webhooks.namespace, own, "nodegate-system"),
 		NodeStateMetrics: o.serving.nodeStates, StartupObjective: o.serving.objective,
@@ -142,6 +144,17 @@ func (o *options) settings(own string) (*operator.Options, error) {
 		UnprotectedRecords: !o.webhooks.recordGuard,
 		AgentConfig:        agents, AgentAccount: o.agents.account,
 	}, errors.Join(append(errs, wrongAgents)...)
+}
+
+// checkPrefixes returns an error if a prefix is empty, as after a comma at the end: each key begins with it. No
+// key begins with a space.
+func checkPrefixes(flag string, prefixes []string) error {
+	for _, p := range prefixes {
+		if p == "" || p != strings.TrimSpace(p) {
+			return fmt.Errorf("%s: a prefix must not be empty or have spaces around it, but one is %q", flag, p)
+		}
+	}
+	return nil
 }
 
 // ownNamespace returns the namespace of the operator's pod; empty outside of a cluster.
