@@ -151,7 +151,7 @@ func TestTheRecordGuardExpectsTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-func TestPrefixesAreNotEmpty(t *testing.T) {
+func TestWrongFlags(t *testing.T) {
 	const rules, transient = "--rule-key-prefixes", "--transient-taint-prefixes"
 	for name, c := range map[string]struct{ arg, says string }{
 		"prefixes": {arg: rules + "=readiness.k8s.io/,example.com/"},
@@ -162,6 +162,9 @@ func TestPrefixesAreNotEmpty(t *testing.T) {
 		"of temporary taints, a comma at the end": {
 			transient + "=karpenter.sh/,", transient + `: a prefix must not be empty`},
 		"of temporary taints, none": {arg: transient + "="},
+		"a source of certificates, without webhooks": {
+			"--webhook-certs=nonsense", `--webhook-certs: must be self-managed or files, not "nonsense"`},
+		"certificates of files, without webhooks": {arg: "--webhook-certs=files"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, fs := &options{}, pflag.NewFlagSet("manager", pflag.ContinueOnError)

@@ -111,21 +111,21 @@ func (o *webhookOptions) settings() (*operator.WebhookOptions, error) {
 		errs = append(errs, fmt.Errorf("--node-admission-failure-policy: must be Ignore or Fail, not %q",
 			o.nodeFailurePolicy))
 	}
+	switch o.certs {
+	case certsSelfManaged:
+	case certsFiles:
+		if o.enabled && o.certDir == "" {
+			errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-certs=files"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("--webhook-certs: must be %s or %s, not %q", certsSelfManaged, certsFiles, o.certs))
+	}
 	if !o.enabled {
 		return nil, errors.Join(errs...)
 	}
 	host, port, err := o.hostPort()
 	if err != nil {
 		errs = append(errs, fmt.Errorf("--webhook-bind-address: %w", err))
-	}
-	switch o.certs {
-	case certsSelfManaged:
-	case certsFiles:
-		if o.certDir == "" {
-			errs = append(errs, errors.New("--webhook-cert-dir: is required with --webhook-certs=files"))
-		}
-	default:
-		errs = append(errs, fmt.Errorf("--webhook-certs: must be %s or %s, not %q", certsSelfManaged, certsFiles, o.certs))
 	}
 	if err := guard.ValidateUsers(o.guardUsers); err != nil {
 		errs = append(errs, fmt.Errorf("--eviction-guard-users: %w", err))
