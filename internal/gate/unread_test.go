@@ -138,7 +138,7 @@ func TestWindowsBeginWhenPodsCanBeListedAgain(t *testing.T) {
 				known bool
 				want  string
 			}{
-				{0, true, c.before}, {300, false, c.before}, {700, false, c.during}, {720, true, c.after},
+				{0, true, c.before}, {300, false, c.during}, {700, false, c.during}, {720, true, c.after},
 				{1319, true, c.after}, {1320, true, c.late},
 			} {
 				in.Now = second(step.at)
@@ -164,6 +164,7 @@ func TestWhatIsNotJudgedBeforeTheBootIsConfirmedChangesNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		dryRun, held      bool
+		window            int32 // unreadySeconds of the second rule
 		before, confirmed []string
 	}{
 		"another rule requires it": {before: []string{"Exempt Booting", unknown, unknown},
@@ -172,10 +173,12 @@ func TestWhatIsNotJudgedBeforeTheBootIsConfirmedChangesNothing(t *testing.T) {
 			confirmed: []string{"Held Rearmed", held, held}},
 		"another rule requires it, and it is in dry-run": {dryRun: true,
 			before: []string{"Exempt DryRun", unknown, unknown}, confirmed: []string{"Exempt DryRun", held, held}},
+		"another rule with unreadySeconds requires it": {window: 60, before: []string{"Exempt Booting", unknown, unknown},
+			confirmed: []string{"Held Rearmed", "Ready UnreadyWindow", "Ready EvidenceHolds"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := story.NewWorld(t, evicting("r", "A").RearmOnReboot().DryRun(c.dryRun), evicting("second", "B").After("r"),
-				evicting("third", "B").After("second"))
+			w := story.NewWorld(t, evicting("r", "A").RearmOnReboot().DryRun(c.dryRun), evicting("second", "B").After("r").
+				UnreadySeconds(c.window), evicting("third", "B").After("second"))
 			n := node().Created(second(-7200)).BootID("b2").Condition("Ready", "True", second(-1)).
 				Condition("A", "True", second(-3600)).Condition("B", "True", second(-3600)).
 				Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T02:04:05Z","bootID":"b1"}`)

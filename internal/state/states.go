@@ -213,12 +213,12 @@ func (n *subject) leave() move {
 		m := n.at(exempt(ReasonExistingNode), taken.until)
 		m.existing = n.Rule.Spec.ExistingNodesOrDefault() == v1alpha1.ExistingNodesIdle && taken.until.IsZero()
 		return m
+	case n.Verdict.Unknown: // the window begins when the evidence can be read again
+		return exempt(ReasonUnknown) // the caller asks again
 	case !first && n.Now.Before(due):
 		return n.at(ready(ReasonUnreadyWindow), due)
 	case !booted.yes:
 		return n.at(exempt(ReasonBooting), booted.until)
-	case n.Verdict.Unknown:
-		return exempt(ReasonUnknown) // the caller asks again
 	case n.NoRoom && n.Rule.Limited(): // without a record, the limit would not count the node
 		return exempt(ReasonFull)
 	}
