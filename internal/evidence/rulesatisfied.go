@@ -37,7 +37,7 @@ type Satisfaction struct {
 	// condition.
 	Refuted bool
 	// Unknown says that evidence of the rule could not be read, or is not judged yet, so that nothing follows from
-	// Satisfied. Booting says that the rule waits until the boot of the node is confirmed.
+	// Satisfied. Booting says that the rule, or one that it requires, waits until the boot of the node is confirmed.
 	Unknown, Booting bool
 	// SinceBoot says that the rule re-arms as well, and does not wait for evidence from after the node's last boot. So
 	// Satisfied is not from before it.
@@ -49,7 +49,11 @@ func (q *ruleSatisfied) judge(f *Facts, now time.Time) (condition.Judgement, fin
 	found := &ruleFound{q.Name, other, known}
 	switch {
 	case other.Unknown:
-		return unread(), found
+		j := unread()
+		if other.Booting {
+			j.Cause = condition.CauseBooting
+		}
+		return j, found
 	case other.SinceBoot:
 		return requirement(other.Satisfied, !other.Matches), found
 	}

@@ -141,7 +141,7 @@ func DecideNode(in *NodeInput) Outcome {
 		if chained {
 			out.recheck(plain.RecheckAt)
 			in.Evidence.Rules[rule.Name] = evidence.Satisfaction{Matches: was.Matches,
-				Unknown: unknown(plain), Booting: plain.Booting, SinceBoot: sinceBoot(plain, in.Node),
+				Unknown: unknown(plain), Booting: plain.Booting || plain.Verdict.Booting, SinceBoot: sinceBoot(plain, in.Node),
 				Satisfied: plain.State == v1alpha1.NodeStateReady, Refuted: publishes && publish.Refuted(plain)}
 		}
 		if publishes {

@@ -212,3 +212,43 @@ func TestWhatIsNotJudgedBeforeTheBootIsConfirmedChangesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestAGuardBeginsBeforeTheBootIsConfirmed: the node rebooted while no operator was running, and then its link breaks.
+func TestAGuardBeginsBeforeTheBootIsConfirmed(t *testing.T) {
+	const unreachable = corev1.TaintNodeUnreachable
+	w := story.NewWorld(t, rule("r", "A").Taint("example.com/r", "", corev1.TaintEffectNoExecute).RearmOnReboot(),
+		rule("second", "B").After("r").EvictionGuard(1800), rule("third", "B").After("second").EvictionGuard(600))
+	n := node().Created(second(-7200)).BootID("b2").Condition("Ready", "True", second(-1)).
+		Condition("A", "True", second(-3600)).Condition("B", "True", second(-3600)).
+		Annotation("nodegate.io/rule-uid-of-r", `{"rule":"r","released":"2026-01-02T02:04:05Z","bootID":"b1"}`).
+		Annotation("nodegate.io/rule-uid-of-second", `{"released":"2026-01-02T02:04:05Z"}`).
+		Annotation("nodegate.io/rule-uid-of-third", `{"released":"2026-01-02T02:04:05Z"}`)
+	for _, step := range []struct {
+		at      int
+		tells   string
+		happens func()
+		want    []string // the state and the guard of the second and the third rule
+	}{
+		{0, "it has not reported yet", func() {}, []string{"Exempt EvidenceUnknown", "Exempt EvidenceUnknown"}},
+		{30, "the link breaks", func() {
+			n.Condition("Ready", "Unknown", second(30)).Taint(unreachable, "", corev1.TaintEffectNoExecute)
+		}, []string{"Exempt EvidenceUnknown Active", "Exempt EvidenceUnknown Active"}},
+		{600, "a restart", w.Restart, []string{"Exempt EvidenceUnknown Active", "Exempt EvidenceUnknown Active"}},
+		{630, "one guard ends", func() {}, []string{"Exempt EvidenceUnknown Active", "Exempt EvidenceUnknown Ended"}},
+		{700, "it is back", func() {
+			n.Condition("Ready", "True", second(700)).Condition("A", "True", second(700)).Untaint(unreachable)
+		}, []string{"Ready EvidenceHolds Active", "Ready EvidenceHolds Active"}},
+		{710, "calm", func() {}, []string{"Ready EvidenceHolds", "Ready EvidenceHolds"}},
+	} {
+		step.happens()
+		after, _, decisions := w.Pass(n.Obj(), second(step.at))
+		var got []string
+		for _, d := range decisions[1:] {
+			got = append(got, strings.TrimSpace(string(d.State)+" "+d.Reason+" "+string(d.Hold.State)))
+		}
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("after %d s, %s: -want +got\n%s", step.at, step.tells, diff)
+		}
+		n = build.WrapNode(after)
+	}
+}

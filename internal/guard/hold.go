@@ -81,7 +81,7 @@ func (h *Hold) Update(in nodeview.Input, r *nodeview.Record) {
 // HoldOf returns the state of a rule's eviction guard on a node. It depends on the raw verdict, without stabilization.
 // A rule in dry-run is evaluated as if it were enforced.
 func HoldOf(in nodeview.Input) Hold {
-	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended || in.Verdict.Unknown {
+	if in.Rule.Mode == ruleset.Frozen || in.Rule.Mode == ruleset.Suspended || in.Verdict.Unknown && !in.Verdict.Booting {
 		return recordedHold(in)
 	}
 	if !Guards(in) {
@@ -90,9 +90,11 @@ func HoldOf(in nodeview.Input) Hold {
 	released := in.Override.Action == nodeview.OverrideRelease
 	since := in.State.Record.GuardedSince.Time
 	if since.IsZero() {
-		// From a node that was never in service, pods are evicted only if it has a taint for that. While the record does
-		// not have the boot, Since moves with each heartbeat, and the guard would not end.
-		if released || in.Verdict.Ready || in.State.Rebooted || !in.State.Released && !NodeControllerEvicts(in.Node) {
+		// From a node that was never in service, pods are evicted only if it has a taint for that. Where a required rule
+		// waits for the boot, only that taint shows that the node is not just booting. While the record does not have the
+		// boot, Since moves with each heartbeat, and the guard would not end.
+		if released || in.Verdict.Ready || in.State.Rebooted ||
+			(!in.State.Released || in.Verdict.Booting) && !NodeControllerEvicts(in.Node) {
 			return Hold{}
 		}
 		since = lostAt(in)

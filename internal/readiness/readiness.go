@@ -50,6 +50,9 @@ type Verdict struct {
 	// Unknown says that the verdict is not ready only because evidence could not be read. Then nothing begins because of
 	// it.
 	Unknown bool
+	// Booting says that an unknown verdict is not ready until the boot of the node is confirmed, regardless of other
+	// evidence.
+	Booting bool
 	// NeverAppeared says that the verdict is not ready, and that a deciding piece of evidence was not reported at all.
 	NeverAppeared bool
 	// HeartbeatCounts says that a heartbeat alone may change the verdict or a result, because evidence is stale, from
@@ -127,7 +130,8 @@ type tally struct {
 	recheck   time.Time
 	missing   bool
 	awaits    bool
-	unread    int
+	unread    int // of them, booting are unread because another rule waits for the boot
+	booting   int
 }
 
 // span describes since when the satisfied, or the unsatisfied, pieces of evidence are as they are.
@@ -168,7 +172,11 @@ func (t *tally) add(j condition.Judgement) {
 		s.revived = j.Revived
 	}
 	t.awaits = t.awaits || j.Awaits
-	if j.Cause == condition.CauseUnread {
+	switch j.Cause {
+	case condition.CauseBooting:
+		t.booting++
+		t.unread++
+	case condition.CauseUnread:
 		t.unread++
 	}
 	t.missing = t.missing || !j.Satisfied && j.Cause == condition.CauseMissing
@@ -190,6 +198,7 @@ func (t *tally) verdict(anyOf bool, before Observed) Verdict {
 		Ready: ready, RecheckAt: t.recheck, NeverAppeared: !ready && t.missing, HeartbeatCounts: t.awaits,
 		Unknown: !ready && t.unread > 0 && (anyOf || t.unread == t.bad.n),
 	}
+	v.Booting = v.Unknown && t.booting > 0 && (!anyOf || t.booting == t.unread)
 	before.Unread = before.Unread && !v.Unknown
 	v.Observed = t.observe(ready, decides, before)
 	v.Since = decides.since(anyOf == ready, v.Observed.Since)

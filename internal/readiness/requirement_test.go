@@ -102,6 +102,34 @@ func TestRequirements(t *testing.T) {
 	}
 }
 
+// TestARequiredRuleThatWaitsForTheBoot: the verdict is unknown, and not ready for now, regardless of other evidence.
+func TestARequiredRuleThatWaitsForTheBoot(t *testing.T) {
+	waits, unread := evidence.Satisfaction{Matches: true, Unknown: true, Booting: true},
+		evidence.Satisfaction{Matches: true, Unknown: true}
+	fails, holds := evidence.Satisfaction{Matches: true}, evidence.Satisfaction{Matches: true, Satisfied: true}
+	for name, c := range map[string]struct {
+		rule             *build.RuleWrapper
+		first, second    evidence.Satisfaction
+		unknown, booting bool
+	}{
+		"both wait":                     {rule(), waits, waits, true, true},
+		"one waits":                     {rule(), waits, unread, true, true},
+		"neither waits":                 {rule(), unread, unread, true, false},
+		"one is not satisfied":          {rule(), waits, fails, false, false},
+		"anyOf, and both wait":          {rule().AnyOf(), waits, waits, true, true},
+		"anyOf, and one may hold":       {rule().AnyOf(), waits, unread, true, false},
+		"anyOf, one is not satisfied":   {rule().AnyOf(), waits, fails, true, true},
+		"anyOf, and the other is ready": {rule().AnyOf(), waits, holds, false, false},
+	} {
+		facts := &evidence.Facts{Node: node().Obj(), Gathered: &evidence.Gathered{
+			Rules: map[string]evidence.Satisfaction{"first": c.first, "second": c.second}}}
+		v := Evaluate(compile(c.rule.After("first", "second")), facts, Observed{}, start)
+		if v.Unknown != c.unknown || v.Booting != c.booting {
+			t.Errorf("%s: unknown is %t, booting is %t", name, v.Unknown, v.Booting)
+		}
+	}
+}
+
 // TestInvalidRulesAreEvaluatedToo: a rule that is frozen because its spec is invalid is evaluated with all others, and
 // must not keep the node from them.
 func TestInvalidRulesAreEvaluatedToo(t *testing.T) {

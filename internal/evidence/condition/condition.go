@@ -31,6 +31,9 @@ const (
 	CauseInvalid Cause = "Invalid"
 	// CauseUnread: the evidence could not be read, so that it is not known whether it is as the rule requires.
 	CauseUnread Cause = "Unread"
+	// CauseBooting: another rule decides, and waits until the boot of the node is confirmed. Until then it is not known
+	// whether the evidence is as the rule requires.
+	CauseBooting Cause = "Booting"
 )
 
 // Judgement is the evaluation of one piece of evidence.
