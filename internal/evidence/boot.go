@@ -105,10 +105,16 @@ func nodeReady(node *corev1.Node) *corev1.NodeCondition {
 // judgeCondition evaluates a condition. A heartbeat in the future does not tell whether it is from before the boot, so
 // the condition then counts after the boot is confirmed. Its age counts from when this process first saw it.
 //
-// So does a condition from before the boot that a rule publishes: the operator writes it only when it changes.
+// So does a condition from before the boot that a rule publishes: the operator writes it only when it changes. It is
+// unread while that rule itself does not know whether the node is ready.
 func (f *Facts) judgeCondition(c *v1alpha1.ConditionRequirement, now time.Time) condition.Judgement {
 	found := condition.Find(f.Node, c.Type)
 	j := condition.JudgeReport(c, found, f.Boot.Bound, now)
+	if cause := condition.Undecided(found); cause != "" && !j.Satisfied {
+		j = unread()
+		j.Cause = cause
+		return j
+	}
 	if j.Cause == condition.CauseBeforeBoot && strings.HasPrefix(found.Reason, v1alpha1.PublishedReasonPrefix) {
 		boot := f.bootState(now)
 		if boot == booting {

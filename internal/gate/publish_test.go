@@ -81,18 +81,18 @@ func TestPublishedCondition(t *testing.T) {
 		"the evidence holds": {node: aged().Condition("A", isTrue, since), want: "True Ready"},
 		"reported evidence does not hold": {node: node().Condition("A", isFalse, since),
 			want: "False NotReady"},
-		"a status that no condition has": {node: node().Condition("A", "false", since), want: "Unknown EvidenceUnknown"},
-		"evidence is missing":            {node: node(), want: "Unknown EvidenceUnknown"},
+		"a status that no condition has": {node: node().Condition("A", "false", since), want: "Unknown EvidenceMissing"},
+		"evidence is missing":            {node: node(), want: "Unknown EvidenceMissing"},
 		"a reporter that does not know": {node: node().Condition("A", isUnknown, since),
-			want: "Unknown EvidenceUnknown"},
+			want: "Unknown EvidenceMissing"},
 		"evidence is stale": {rule: stale,
-			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceUnknown"},
+			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceMissing"},
 		"an expression is false": {rule: driver,
 			node: node().Condition("A", isTrue, since).Label("driver", "v4"), want: "False NotReady"},
 		"an expression cannot be evaluated, because a label is missing": {rule: driver,
-			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceUnknown"},
+			node: node().Condition("A", isTrue, since), want: "Unknown EvidenceMissing"},
 		"anyOf, one of them is missing": {rule: anyOf,
-			node: node().Condition("A", isFalse, since), want: "Unknown EvidenceUnknown"},
+			node: node().Condition("A", isFalse, since), want: "Unknown EvidenceMissing"},
 		"anyOf, all are reported": {rule: anyOf,
 			node: node().Condition("A", isFalse, since).Condition("B", isFalse, since), want: "False NotReady"},
 		"over the limit": {rule: publishing("r").MaxUnavailable("1"),
@@ -112,7 +112,7 @@ func TestPublishedCondition(t *testing.T) {
 			node: marked(aged().Condition("A", isTrue, since), isFalse, "NodegateRuleNotReady", "before"),
 			want: "True Ready"},
 		"a node that was False, and whose evidence is missing": {
-			node: marked(node(), isFalse, "NodegateRuleNotReady", "before"), want: "Unknown EvidenceUnknown"},
+			node: marked(node(), isFalse, "NodegateRuleNotReady", "before"), want: "Unknown EvidenceMissing"},
 		"nothing but the condition": {rule: publishing("r").Untainted(),
 			node: node().Condition("A", isFalse, since), want: "False NotReady"},
 		"another controller's condition": {node: marked(node().Condition("A", isFalse, since), isTrue, "KubeletIsFine", ""),
@@ -409,12 +409,12 @@ func TestARequiredRuleThatMayHoldDoesNotRefute(t *testing.T) {
 	second := rule("second", "B").Publish(verdictType).After("first")
 	spared := aged().Condition("A", isFalse, now.Add(-time.Hour)).Condition("B", isTrue, now.Add(-time.Hour)).Obj()
 	exempt := changes(DecideNode(input(spared, rule("first", "A").ExistingNodes("None"), second)))
-	if got := strings.Join(exempt, ","); got != "Unknown EvidenceUnknown" {
+	if got := strings.Join(exempt, ","); got != "Unknown EvidenceMissing" {
 		t.Errorf("%s, where the other rule does not hold the node", got)
 	}
 	n := func() *build.NodeWrapper { return node().Condition("B", isTrue, now.Add(-time.Hour)) }
 	for want, of := range map[string]*build.NodeWrapper{
-		"Unknown EvidenceUnknown": n(),
+		"Unknown EvidenceMissing": n(),
 		"False NotReady":          n().Condition("A", isFalse, now.Add(-time.Hour)),
 		"True Ready":              n().Condition("A", isTrue, now.Add(-time.Hour)),
 	} {

@@ -4,6 +4,7 @@
 package gate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -250,5 +251,72 @@ func TestAGuardBeginsBeforeTheBootIsConfirmed(t *testing.T) {
 			t.Errorf("after %d s, %s: -want +got\n%s", step.at, step.tells, diff)
 		}
 		n = build.WrapNode(after)
+	}
+}
+
+// TestAPublishedConditionSaysThatNothingIsKnown: a rule that requires it goes by that, as one that requires the rule.
+func TestAPublishedConditionSaysThatNothingIsKnown(t *testing.T) {
+	const (
+		published = "example.com/R"
+		released  = `{"released":"2026-01-02T02:04:05Z"`
+		rebooted  = released + `,"bootID":"b1"}`
+		confirmed = released + `,"bootID":"b2","notBefore":"2026-01-02T02:44:05Z","rearmedAt":"2026-01-02T02:44:05Z"}`
+	)
+	booting := rule("r", "A").Taint("example.com/r", "", corev1.TaintEffectNoExecute).RearmOnReboot().Publish(published)
+	unlisted, lacking := pods().Publish(published), rule("r", "C").Publish(published)
+	requires := func() *build.RuleWrapper { return rule("second", published) }
+	for name, c := range map[string]struct {
+		rule, second *build.RuleWrapper
+		record       string // of the first rule
+		held, lost   bool
+		first, want  string // the state, and what the first rule publishes, or the guard of the second
+	}{
+		"it waits for the boot": {booting, requires(), rebooted, false, false,
+			"Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown"},
+		"pods cannot be listed": {unlisted, requires(), confirmed, false, false,
+			"Exempt EvidenceUnknown, Unknown EvidenceUnknown", "Exempt EvidenceUnknown"},
+		"evidence is missing": {lacking, requires(), released + `}`, false, false,
+			"Held EvidenceMissing, Unknown EvidenceMissing", "Held EvidenceMissing"},
+		"it waits for the boot, and the other rule holds the node": {booting, requires(), rebooted, true, false,
+			"Exempt Booting, Unknown Booting", "Held EvidenceMissing"},
+		"it waits for the boot, and the other rule re-arms": {booting, requires().RearmOnReboot(), rebooted, false, false,
+			"Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown"},
+		"it waits for the boot, and the other rule requires Unknown": {booting, rule("second", "B").Require(
+			v1alpha1.ConditionRequirement{Type: published, RequiredStatus: "Unknown"}), rebooted, false, false,
+			"Exempt Booting, Unknown Booting", "Ready EvidenceHolds"},
+		"it waits for the boot, and the other rule has a guard": {booting, requires().EvictionGuard(600), rebooted, false,
+			false, "Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown"},
+		"it waits for the boot, and the link is broken": {booting, requires().EvictionGuard(600), rebooted, false, true,
+			"Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown Active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := node().Created(now.Add(-2*time.Hour)).BootID("b2").Condition("Ready", "True", now.Add(-20*time.Minute)).
+				Heartbeat("Ready", now).Condition("A", "True", now.Add(-time.Minute)).
+				Condition("B", "True", now.Add(-time.Hour)).Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-r", c.record)
+			claim := ""
+			if c.held {
+				n.Taint("example.com/second", "", corev1.TaintEffectNoSchedule)
+				claim = `,"taint":"example.com/second=:NoSchedule"`
+			}
+			if c.lost {
+				n.Condition("Ready", "Unknown", now).Taint(corev1.TaintNodeUnreachable, "", corev1.TaintEffectNoExecute)
+			}
+			n.Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-second", released+claim+`}`)
+			decide := func() Outcome {
+				in := input(n.Obj(), c.rule, c.second)
+				in.Live = func(string, labels.Selector) ([]*corev1.Pod, bool) { return nil, false }
+				return DecideNode(in)
+			}
+			out := decide()
+			if got := states(out)["r"] + ", " + strings.Join(changes(out), ", "); got != c.first {
+				t.Fatalf("%s, want %s", got, c.first)
+			}
+			said := &out.Conditions[0]
+			n.Condition(said.Type, said.Status, now).Reason(said.Type, said.Reason, said.Message)
+			d := &decide().Decisions[1]
+			if got := strings.TrimSpace(fmt.Sprintf("%s %s %s", d.State, d.Reason, d.Hold.State)); got != c.want {
+				t.Errorf("%s, want %s: %s", got, c.want, d.Message(now))
+			}
+		})
 	}
 }

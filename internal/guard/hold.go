@@ -150,8 +150,8 @@ func recordedHold(in nodeview.Input) Hold {
 	hold := Hold{State: HoldActive, Since: rec.GuardedSince.Time}
 	hold.Until = hold.Since.Add(in.Rule.Spec.EvictionGuard.MaxHold())
 	end := hold.Until
-	// An unknown verdict is the leader's own, since only it lists pods. For rules that are not in force, it records
-	// nothing.
+	// An unknown verdict is the leader's own, since only it lists pods, or by a condition, which the leader sees, too. For
+	// rules that are not in force, it records nothing.
 	if !in.Verdict.Unknown && (in.Rule.Mode == ruleset.Enforced || in.Rule.Mode == ruleset.DryRun) {
 		end = end.Add(calm(in.Rule) + recordLag)
 	}

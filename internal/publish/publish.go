@@ -49,11 +49,12 @@ const (
 	messageInterval = time.Minute + time.Second
 )
 
-// Reasons of published conditions. An exempt node has the prefix and the reason of its state.
+// Reasons of published conditions. An exempt node has the prefix and the reason of its state; package condition knows
+// those that say that nothing is known.
 const (
 	reasonPublishedReady    = v1alpha1.PublishedReasonPrefix + "Ready"
 	reasonPublishedNotReady = v1alpha1.PublishedReasonPrefix + "NotReady"
-	reasonPublishedUnknown  = v1alpha1.PublishedReasonPrefix + "EvidenceUnknown"
+	reasonPublishedMissing  = v1alpha1.PublishedReasonPrefix + state.ReasonEvidenceMissing
 	reasonPublishedLimited  = v1alpha1.PublishedReasonPrefix + state.ReasonOverBudget
 )
 
@@ -110,7 +111,7 @@ func ContentOf(d *state.Decision) Content {
 	case Refuted(d):
 		c.status, c.reason = corev1.ConditionFalse, reasonPublishedNotReady
 	default:
-		c.reason, c.why = reasonPublishedUnknown, "evidence is missing or stale: "
+		c.reason, c.why = reasonPublishedMissing, "evidence is missing or stale: "
 	}
 	return c
 }

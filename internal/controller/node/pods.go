@@ -50,7 +50,7 @@ func (r *Reconciler) livePods(ctx context.Context, p *pass, namespace string, se
 // frozen rule, which may lack the permission, are reconciled again when it is in force.
 func unread(d state.Decision) bool { //nolint:gocritic // called for each element of a slice
 	return d.Rule.Mode != ruleset.Frozen && slices.ContainsFunc(d.Verdict.Results, func(r evidence.Result) bool {
-		return r.Cause == condition.CauseUnread
+		return r.Cause == condition.CauseUnread && r.Type == "" // a condition is written when more is known
 	})
 }
 

@@ -40,7 +40,7 @@ var _ = Describe("A rule that publishes a condition", func() {
 		rule := w.createRule(network().Publish(verdictType))
 		w.createNode(build.MakeNode("odd").Condition(cni, "true", w.clock.Now()))
 		w.reconcile("odd")
-		Expect(published("odd")).To(Equal("Unknown NodegateRuleEvidenceUnknown"), "a remediator must not act on a typo")
+		Expect(published("odd")).To(Equal("Unknown NodegateRuleEvidenceMissing"), "a remediator must not act on a typo")
 		m := w.material(rule)
 		Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(rule), rule)).To(Succeed())
 		rule.Status.NodeEvaluations = m.Evaluations

@@ -60,6 +60,22 @@ type Judgement struct {
 	Revived time.Time
 }
 
+// undecided are the reasons of conditions that rules publish while nothing is known about the node, and what they mean
+// for rules that require the condition.
+var undecided = map[string]Cause{
+	v1alpha1.PublishedReasonPrefix + "Booting":         CauseBooting,
+	v1alpha1.PublishedReasonPrefix + "EvidenceUnknown": CauseUnread,
+}
+
+// Undecided returns why the rule that publishes a condition does not know what the node is, or "". The condition may be
+// nil.
+func Undecided(found *corev1.NodeCondition) Cause {
+	if found == nil || found.Status != corev1.ConditionUnknown {
+		return ""
+	}
+	return undecided[found.Reason]
+}
+
 // Judge evaluates a condition of a node. If notBefore is not zero, a status that was reported before counts as Unknown:
 // it is when the node booted, by kubelet's clock.
 func Judge(c *v1alpha1.ConditionRequirement, node *corev1.Node, notBefore, now time.Time) Judgement {

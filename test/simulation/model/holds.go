@@ -185,7 +185,7 @@ func (m *Model) condition(n *node, r *rule, kind, required string, maxAge time.D
 		status, sure := c.status(maxAge, now)
 		sure = sure && (maxAge == 0 || status == "Unknown" || !m.skewed(n))
 		switch {
-		case !sure, required == "Unknown" && m.rebooted(n, r) == yes:
+		case !sure, required == "Unknown" && m.rebooted(n, r) == yes, status != required && c.undecided():
 			return unknown
 		case status != required:
 			return no

@@ -310,6 +310,11 @@ func (n *node) condition(kind string) condition {
 // ours reports whether the operator has published the condition.
 func (c *condition) ours() bool { return strings.HasPrefix(c.Reason, reasonPrefix) }
 
+// undecided reports whether the rule that publishes the condition does not know whether the node is ready.
+func (c *condition) undecided() bool {
+	return c.Status == "Unknown" && (c.Reason == reasonPrefix+"Booting" || c.Reason == reasonPrefix+"EvidenceUnknown")
+}
+
 // reported is when the condition was reported.
 func (c *condition) reported() time.Time {
 	if c.LastHeartbeatTime.IsZero() {
