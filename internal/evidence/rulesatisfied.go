@@ -39,8 +39,8 @@ type Satisfaction struct {
 	// Unknown says that evidence of the rule could not be read, or is not judged yet, so that nothing follows from
 	// Satisfied. Booting says that the rule, or one that it requires, waits until the boot of the node is confirmed.
 	Unknown, Booting bool
-	// SinceBoot says that the rule re-arms as well, and does not wait for evidence from after the node's last boot. So
-	// Satisfied is not from before it.
+	// SinceBoot says that the rule has re-armed the node at its last boot as well, and does not wait for evidence from
+	// after it any more. So Satisfied is not from before the boot.
 	SinceBoot bool
 }
 

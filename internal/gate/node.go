@@ -126,6 +126,7 @@ func DecideNode(in *NodeInput) Outcome {
 			verdict.Observed = observed
 		}
 		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
+		verdict.Observed.Rearmed = !was.Boot.Bound.IsZero() || observed.Rearmed && was.Record.BootID != ""
 		d := &choice.Granted
 		if choice.Otherwise != nil {
 			ask := limit.Request{Since: verdict.Changed, Domains: was.Domains, Held: choice.Held}
@@ -162,9 +163,10 @@ func unknown(d *state.Decision) bool {
 	return d.Booting || d.Verdict.Unknown && d.State == v1alpha1.NodeStateExempt
 }
 
-// sinceBoot reports whether a rule re-arms, and does not wait for evidence from after the node's last boot.
+// sinceBoot reports whether a rule has re-armed the node at its last boot, as far as this process knows, and does not
+// wait for evidence from after the boot any more.
 func sinceBoot(d *state.Decision, node *corev1.Node) bool {
-	return d.Rule.Spec.RearmsOnReboot() && d.Record.NotBefore.IsZero() &&
+	return d.Verdict.Observed.Rearmed && d.Rule.Spec.RearmsOnReboot() && d.Record.NotBefore.IsZero() &&
 		d.Record.BootID == nodeview.BootID(node.Status.NodeInfo.BootID)
 }
 

@@ -149,6 +149,7 @@ func TestARebootUnderARuleThatRequiresAnother(t *testing.T) {
 	for name, c := range map[string]struct {
 		first     *build.RuleWrapper
 		restarted bool
+		later     func(*story.World) // ten seconds after the reboot
 		moments   []moment
 	}{
 		"which does not re-arm: it counts once the boot is confirmed": {first: plain(), moments: []moment{
@@ -164,6 +165,12 @@ func TestARebootUnderARuleThatRequiresAnother(t *testing.T) {
 		"which re-arms, is in service, and becomes ready": {
 			first: plain().RearmOnReboot().UnreadySeconds(600), restarted: true, moments: []moment{
 				{0, false, "Ready UnreadyWindow, " + held}, {20, true, ready + ", " + ready}}},
+		"which re-arms only since then: it counts once the boot is confirmed": {first: plain(),
+			later: func(w *story.World) { w.Objects[0] = w.Objects[0].RearmOnReboot().Generation(2) }, moments: []moment{
+				{0, false, ready + ", " + held}, {10, false, ready + ", " + held}, {119, false, ready + ", " + held},
+				{120, false, ready + ", " + ready}}},
+		"which re-arms, and is ready after a restart": {first: plain().RearmOnReboot(), later: (*story.World).Restart,
+			moments: []moment{{9, false, held + ", " + held}, {10, true, ready + ", " + ready}}},
 		"which re-arms, in dry-run": {first: plain().RearmOnReboot().DryRun(true), moments: []moment{
 			{0, false, "Exempt DryRun, " + held}, {20, true, ready + ", " + ready}}},
 	} {
@@ -181,6 +188,9 @@ func TestARebootUnderARuleThatRequiresAnother(t *testing.T) {
 			}
 			n = build.WrapNode(obj).BootID("b2")
 			for _, m := range c.moments {
+				if m.at == 10 && c.later != nil {
+					c.later(w)
+				}
 				if n.Heartbeat("Ready", second(m.at)); m.report {
 					n.Heartbeat("A", second(m.at))
 				}

@@ -97,7 +97,7 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 				t.Errorf("expired is %t, marked %q, guard %q", d.Expired, d.Record.Mark, d.Hold.State)
 			}
 			seen := c.observed
-			seen.Watched, seen.Unread = d.Rule.Mode == ruleset.Enforced, true
+			seen.Watched, seen.Unread, seen.Rearmed = d.Rule.Mode == ruleset.Enforced, true, true
 			if d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
 				t.Errorf("ready is %t, observed %+v", d.Verdict.Ready, d.Verdict.Observed)
 			}
