@@ -24,7 +24,8 @@ func TestTheFirstMessageThatIsDueCounts(t *testing.T) {
 			n.Condition(conditionType, isFalse, now.Add(-time.Hour)).Reason(conditionType, "NodegateRuleNotReady",
 				"rule t: condition A is False, must be True")
 			if i < len(due) {
-				n.Heartbeat(conditionType, now.Add(due[i]-61*time.Second))
+				n.Reason(conditionType, "NodegateRuleNotReady", "rule "+name+": other").
+					Heartbeat(conditionType, now.Add(due[i]-61*time.Second))
 			}
 		}
 		if got := DecideNode(input(n.Obj(), rules...)).RecheckAt; !got.Equal(now.Add(time.Second)) {

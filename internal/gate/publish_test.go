@@ -355,6 +355,61 @@ func TestModesOfARuleThatPublishes(t *testing.T) {
 	}
 }
 
+// TestARuleThatTakesOverAConditionAsksItsOwnLimit: a condition that is False because of another rule is not within it.
+// One that the rule itself has made False stays so, also after a restart.
+func TestARuleThatTakesOverAConditionAsksItsOwnLimit(t *testing.T) {
+	limited := func() *build.RuleWrapper { return publishing("s").MaxUnavailable("1") }
+	suspended, deleted := publishing("r").Suspend(true), publishing("r").Deleted(now)
+	for name, c := range map[string]struct {
+		rules []*build.RuleWrapper
+		by    string // the rule that has made the condition False
+		full  bool
+		want  string
+		marks bool // the limit counts the condition before
+	}{
+		"of a suspended rule, no room": {[]*build.RuleWrapper{suspended, limited()}, "r", true, "Unknown OverBudget",
+			false},
+		"of a suspended rule, room":   {[]*build.RuleWrapper{suspended, limited()}, "r", false, "False NotReady", false},
+		"of a deleted rule, no room":  {[]*build.RuleWrapper{deleted, limited()}, "r", true, "Unknown OverBudget", false},
+		"of a deleted rule, room":     {[]*build.RuleWrapper{deleted, limited()}, "r", false, "False NotReady", false},
+		"of a rule that is not known": {[]*build.RuleWrapper{limited()}, "r", true, "Unknown OverBudget", false},
+		"and no limit": {[]*build.RuleWrapper{suspended, publishing("s")}, "r", true, "False NotReady",
+			false},
+		"and not ready for long enough": {[]*build.RuleWrapper{suspended, limited().Condition("B").ReadySeconds(7200)}, "r",
+			false, "Unknown ReadyWindow", false},
+		"its own, no room": {[]*build.RuleWrapper{suspended, limited()}, "s", true, "", true},
+		"its own, room":    {[]*build.RuleWrapper{suspended, limited()}, "s", false, "", true},
+		"of a rule whose name begins alike": {[]*build.RuleWrapper{limited()}, "s-1", true, "Unknown OverBudget",
+			false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			evidence := isFalse
+			if strings.HasSuffix(c.want, "ReadyWindow") {
+				evidence = isTrue
+			}
+			n := marked(node().Condition("A", evidence, now.Add(-time.Hour)).Condition("B", isTrue, now.Add(-time.Hour)),
+				isFalse, "NodegateRuleNotReady", "rule "+c.by+": condition A is False, must be True").
+				Heartbeat(verdictType, now.Add(-time.Second)).
+				Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-"+c.by, nodeview.Record{Published: verdictType}.Encode())
+			in := input(n.Obj(), c.rules...)
+			asked := false
+			in.MayMark = func(*ruleset.Rule, limit.Request) string {
+				asked = true
+				return map[bool]string{true: "full"}[c.full]
+			}
+			out := DecideNode(in)
+			if got := strings.Join(changes(out), ", "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			for _, d := range out.Decisions {
+				if d.Rule.Name == "s" && (d.Was.MarkedFalse != c.marks || asked && c.marks) {
+					t.Errorf("the limit counts it: %t, is asked: %t", d.Was.MarkedFalse, asked)
+				}
+			}
+		})
+	}
+}
+
 func TestAConditionThatDoesNotChangeIsNotWritten(t *testing.T) {
 	message := "rule r: condition A is False, must be True"
 	for name, c := range map[string]struct {

@@ -46,7 +46,7 @@ type State struct {
 	Rebooted bool
 	// Boot is the time since which evidence counts, on a node that was re-armed and not released since.
 	Boot evidence.Boot
-	// MarkedFalse reports whether the condition that the rule publishes is on the node with status False.
+	// MarkedFalse reports whether the rule has made the condition False that it publishes, and it still is.
 	MarkedFalse bool
 	// Counted reports whether maxUnavailable counts the node: it is released, and neither cordoned, terminating,
 	// overridden nor held for an override; or its claim used the limit. So a remediator that cordons or deletes each held
@@ -188,12 +188,23 @@ func Published(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
+// PublishedOf is how the message of a published condition begins. The rule's name and a colon follow.
+const PublishedOf = "rule "
+
+// OfAnother reports whether another rule has written a published condition, by its message: a write changes both at
+// once, but a record before that.
+func OfAnother(c *corev1.NodeCondition, rule string) bool {
+	by, named := strings.CutPrefix(c.Message, PublishedOf)
+	by, _, told := strings.Cut(by, ": ")
+	return named && told && by != rule
+}
+
 func markedFalse(rule *ruleset.Rule, node *corev1.Node) bool {
 	if rule.Spec.Publish == nil {
 		return false
 	}
 	c := Published(node, rule.Spec.Publish.ConditionType)
-	return c != nil && c.Status == corev1.ConditionFalse
+	return c != nil && c.Status == corev1.ConditionFalse && !OfAnother(c, rule.Name)
 }
 
 // Concerns reports whether the rule must decide about the node: it selects the node, or has written something there.

@@ -119,7 +119,7 @@ func ContentOf(d *state.Decision) Content {
 // message appends the message of a condition to a buffer.
 func (p *Content) message(b []byte, rule string, v *readiness.Verdict) []byte {
 	start := len(b)
-	b = append(append(append(append(b, "rule "...), rule...), ": "...), p.why...)
+	b = append(append(append(append(b, nodeview.PublishedOf...), rule...), ": "...), p.why...)
 	if p.blocking {
 		b = append(b, v.Blocking()...)
 	}
@@ -249,7 +249,7 @@ func (p *publisher) update(i int) {
 	rule, to := p.Decisions[i].Rule, p.Contents[i]
 	c := nodeview.Published(p.Node, to.wanted)
 	p.recheck(to.recheckAt)
-	isFalse := c != nil && c.Status == corev1.ConditionFalse
+	isFalse := p.Decisions[i].Was.MarkedFalse // one that another rule has made False is not within this rule's limit
 	switch {
 	case isFalse && to.staysFalse:
 		to.status = corev1.ConditionFalse
@@ -264,7 +264,8 @@ func (p *publisher) update(i int) {
 	p.change(i, to.wanted, c, &to)
 }
 
-// change adds a change of a condition, unless it would change nothing. The message alone changes once a minute at most.
+// change adds a change of a condition, unless it would change nothing. The message alone changes once a minute at most,
+// but at once if it names another rule: it says whose limit counts the condition.
 func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondition, to *Content) {
 	rule := p.Decisions[i].Rule
 	p.buffer = to.message(p.buffer[:0], rule.Name, &p.Decisions[i].Verdict)
@@ -273,6 +274,7 @@ func (p *publisher) change(i int, conditionType string, before *corev1.NodeCondi
 		switch {
 		case before.Message == string(p.buffer):
 			return
+		case nodeview.OfAnother(before, rule.Name):
 		case p.Now.Before(due) && !before.LastHeartbeatTime.After(p.Now): // else a clock was ahead
 			p.recheck(due)
 			return

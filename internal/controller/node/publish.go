@@ -84,8 +84,8 @@ func (r *Reconciler) finish(ctx context.Context, p *pass, node *corev1.Node, out
 // taints took too long.
 func (r *Reconciler) late(p *pass) bool {
 	return slices.ContainsFunc(p.changes, func(c publish.ConditionChange) bool {
-		return c.Rule != nil && c.Began && c.Status == corev1.ConditionFalse &&
-			!r.Fleet.InTime(c.Rule.UID, p.node.Name, limit.Marks)
+		return c.Rule != nil && c.Status == corev1.ConditionFalse && !r.Fleet.InTime(c.Rule.UID, p.node.Name,
+			limit.Marks)
 	})
 }
 

@@ -75,6 +75,37 @@ var _ = Describe("A rule that publishes a condition", func() {
 		Expect(verdict()).To(Equal("False NodegateRuleNotReady"), "the limit has room")
 	})
 
+	It("stays False under a younger rule only as far as the limit of that rule has room", func() {
+		old := w.createRule(network().Publish(verdictType))
+		nodes := []string{"a", "b", "c"}
+		for _, name := range nodes {
+			w.createNode(build.MakeNode(name).Condition(cni, corev1.ConditionFalse, w.clock.Now()))
+			w.reconcile(name)
+			Expect(published(name)).To(Equal("False NodegateRuleNotReady"))
+		}
+		w.step(time.Second)
+		w.createRule(build.MakeRule("younger").Condition(cni).Publish(verdictType).MaxUnavailable("2"))
+		Expect(server.Client.Get(w.ctx, client.ObjectKeyFromObject(old), old)).To(Succeed())
+		old.Spec.Suspend = true
+		Expect(server.Client.Update(w.ctx, old)).To(Succeed())
+		w.rules()
+		all := func() (out []string) {
+			for _, name := range nodes {
+				w.reconcile(name)
+				out = append(out, published(name))
+			}
+			return out
+		}
+		some := []string{"False NodegateRuleNotReady", "False NodegateRuleNotReady", "Unknown NodegateRuleOverBudget"}
+		Expect(all()).To(Equal(some))
+		w.requests.Store(0)
+		Expect(all()).To(Equal(some), "the limit counts what the rule itself has made False")
+		w.restart()
+		w.rules()
+		Expect(all()).To(Equal(some), "also after a restart")
+		Expect(w.requests.Load()).To(BeZero())
+	})
+
 	It("keeps it on each node, with one patch for all rules after that of the taint, and only when it changes", func() {
 		rule := w.createRule(network().Publish(verdictType))
 		w.createRule(build.MakeRule("second").Condition(cni).Publish("example.com/Second"))
