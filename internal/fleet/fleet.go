@@ -33,6 +33,8 @@ type Entry struct {
 	Expired bool
 	// Unwritten says of a write that has failed that certainly nothing was written.
 	Unwritten bool
+	// NoRoom says that the annotations have no room for the record of a claim, so that no write has the claim.
+	NoRoom bool
 
 	pending bool   // the node was not evaluated by this version of the rule; the Outcome is that of the version before
 	changed uint32 // of a pending entry: when that Outcome began, or 0

@@ -70,11 +70,12 @@ func (s *ruleState) settle(n int32, version string, e *Entry, now time.Time) {
 	var claim, mark limit.Fate
 	if e != nil {
 		failed, published := e.State == v1alpha1.NodeStateFailed, e.PublishProblem == ""
-		noRoom := e.Reason == state.ReasonFull
-		claim = limit.Fate{Refused: e.Reason == state.ReasonOverBudget, Unknown: failed && published && !e.Unwritten,
-			Unwritten: failed && published && e.Unwritten || noRoom}
-		mark = limit.Fate{Refused: e.Unmarked, Unknown: (failed || !published) && !e.Unwritten,
-			Unwritten: (failed || !published) && e.Unwritten || noRoom || e.unmarkable()}
+		claim = limit.Fate{Refused: e.Reason == state.ReasonOverBudget, Unwritten: failed && published && e.Unwritten ||
+			e.NoRoom}
+		claim.Unknown = failed && published && !claim.Unwritten
+		mark = limit.Fate{Refused: e.Unmarked, Unwritten: (failed || !published) && e.Unwritten || e.NoRoom ||
+			e.unmarkable()}
+		mark.Unknown = (failed || !published) && !mark.Unwritten
 	}
 	s.limit.Settle(n, version, claim, mark, now)
 }

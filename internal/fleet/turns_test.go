@@ -55,13 +55,19 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 	publishes := func(r *build.RuleWrapper) { r.Publish(verdict) }
 	claims, marks := limit.Claims, limit.Marks
 	full := func(e *Entry) { e.Warning = AnnotationsFull }
-	exempt := func(e *Entry) { full(e); e.State, e.Reason = v1alpha1.NodeStateExempt, state.ReasonFull }
+	exempt := func(e *Entry) {
+		full(e)
+		e.State, e.Reason, e.NoRoom = v1alpha1.NodeStateExempt, state.ReasonFull, true
+	}
 	named := func(edit func(*Entry)) func(*Entry) {
 		return func(e *Entry) { edit(e); e.Current.Record.Published = verdict }
 	}
 	refused := func(e *Entry) { e.Unwritten = true }
 	failed := func(e *Entry) { e.State, e.Unwritten = v1alpha1.NodeStateFailed, true }
 	unpublished := func(e *Entry) { failed(e); e.PublishProblem = "forbidden" }
+	timeout := func(edit func(*Entry)) func(*Entry) {
+		return func(e *Entry) { edit(e); e.State, e.Reason = v1alpha1.NodeStateFailed, "PatchFailed" }
+	}
 	ready := func(e *Entry) { e.State = v1alpha1.NodeStateReady }
 	for name, c := range map[string]struct {
 		rule func(*build.RuleWrapper)
@@ -75,8 +81,11 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 		"the taint is there, another rule's condition was refused": {tainting, claims, true, refused, false},
 		"a new node's taint is there, and no record":               {tainting, claims, false, full, false},
 		"the record of a taint has no room":                        {tainting, claims, false, exempt, true},
+		"so, and the patch of another rule has no answer":          {tainting, claims, false, timeout(exempt), true},
 		"the record was refused":                                   {health, claims, false, failed, true},
 		"the record has no room":                                   {health, claims, false, exempt, true},
+		"so, and no condition can be published": {publishes, claims, false,
+			func(e *Entry) { exempt(e); unpublished(e) }, true},
 		"the record was shortened":                                 {health, claims, true, full, false},
 		"the node became ready":                                    {health, claims, false, ready, false},
 		"the record is there, the condition was refused":           {publishes, claims, true, unpublished, false},
@@ -85,6 +94,7 @@ func TestATurnUnderARateGoesToAnotherNodeIfItWasNotUsed(t *testing.T) {
 		"the condition was refused":                                {publishes, marks, false, unpublished, true},
 		"the record before the condition was refused":              {publishes, marks, false, failed, true},
 		"the condition has no room in the record":                  {publishes, marks, false, full, true},
+		"the condition has none, and a patch has no answer":        {publishes, marks, false, timeout(full), true},
 		"the condition has room in the record, the claim has none": {publishes, marks, false, named(exempt), true},
 	} {
 		s := newTurning(t, c.use, c.rule)

@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
 
@@ -75,6 +77,32 @@ func TestAWriteThatFailsLateKeepsItsPlaceFromThenOn(t *testing.T) {
 		l.Fleet.FreePlaces(l.rule.UID)
 		if why := l.Fleet.Reserve(l.rule.UID, "b", limit.Request{Since: l.clock.Now()}); (why != "") != kept {
 			t.Errorf("after %d minutes: %q", i, why)
+		}
+	}
+}
+
+// TestAClaimWithoutRoomUsesNothing, also if the write for another rule fails: the claim was not part of it.
+func TestAClaimWithoutRoomUsesNothing(t *testing.T) {
+	for name, answer := range map[string]error{"written": nil, "no answer": apierrors.NewTimeoutError("no answer", 0)} {
+		l := newLate(build.MakeRule("r").MaxUnavailable("1"), 0, answer)
+		node := l.node(t)
+		node.Annotations["example.com/filler"] = ""
+		filled := 0
+		for key, value := range node.Annotations {
+			filled += len(key) + len(value)
+		}
+		node.Annotations["example.com/filler"] = strings.Repeat("x", taints.MaxAnnotations-filled)
+		if err := l.Client.Update(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		other := ruleset.Compile(build.MakeRule("other").UID("other").Selector(pool, "a").Condition(cni).
+			Taint("example.com/other", "", corev1.TaintEffectNoSchedule).Obj(), nil, l.clock.Now())
+		l.Fleet.SetRules(ruleset.NewSet(l.rule, other), l.nodes, l.clock.Now())
+		if _, err := l.Reconcile(t.Context(), request("a")); (err == nil) != (answer == nil) {
+			t.Fatal(name, err)
+		}
+		if why := l.Fleet.Reserve(l.rule.UID, "b", limit.Request{Since: l.clock.Now()}); why != "" {
+			t.Errorf("%s: %s", name, why)
 		}
 	}
 }

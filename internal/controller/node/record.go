@@ -41,6 +41,7 @@ func (r *Reconciler) record(p *pass, node *corev1.Node, outcome taints.Outcome, 
 			Rule: d.Rule, Current: &d.Was, Observed: v.Observed, HeartbeatCounts: v.HeartbeatCounts,
 			// When this turns false, the rule takes its mark back.
 			Expired: d.Expired && failed == nil && replace.Replaceable(d.Rule, node, p.now),
+			NoRoom:  d.Reason == state.ReasonFull,
 			Outcome: fleet.Outcome{
 				State: d.State, Reason: d.Reason, Present: nodeview.Find(node, d.Rule.Taint) != nil,
 				Shared: outcome.Shared[d.Rule.UID], Displaced: cmp.Or(d.Unpublished, d.Unprobed),
