@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
@@ -38,14 +39,18 @@ type Outcome struct {
 	noRoom map[types.UID]bool
 }
 
+// Reserve asks the limits whether a rule may claim its taint on the node. It returns why not, or "".
+type Reserve = func(*ruleset.Rule, limit.Request) (why string)
+
 // Decide decides about a node, and builds the patch for that. decide is called with the rules that do not hold the node
-// because its annotations have no room for their record. It is called again if there are more of them.
-func Decide(original *corev1.Node, swept Swept, now time.Time,
-	decide func(noRoom map[types.UID]bool) []state.Decision) Outcome {
-	noRoom := map[types.UID]bool{}
+// because its annotations have no room for their record. It is called again if there are more of them. While it looks
+// for them, it asks no limit.
+func Decide(original *corev1.Node, swept Swept, now time.Time, reserve Reserve,
+	decide func(noRoom map[types.UID]bool, reserve Reserve) []state.Decision) Outcome {
+	noRoom := withoutRoom(original, swept, now, decide)
 	for {
 		known := len(noRoom)
-		out := Plan(original, swept, decide(noRoom), now)
+		out := Plan(original, swept, decide(noRoom, reserve), now)
 		if maps.Copy(noRoom, out.noRoom); len(noRoom) > known {
 			continue
 		}

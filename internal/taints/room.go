@@ -5,10 +5,13 @@ package taints
 
 import (
 	"maps"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
 	"github.com/nodegate/nodegate/internal/state"
@@ -17,6 +20,9 @@ import (
 // MaxAnnotations is how many bytes the keys and values of all annotations of an object may have together. It is
 // TotalAnnotationSizeLimitB of k8s.io/apimachinery/pkg/api/validation. Only tests change it.
 var MaxAnnotations = 256 << 10
+
+// ample is how many bytes are certainly enough for all records that one patch changes.
+const ample = 16 << 10
 
 func sizeOf(annotations map[string]string) int {
 	n := 0
@@ -91,6 +97,32 @@ func (p *planner) fit(out *annotations, decisions []state.Decision) {
 			}
 		}
 	}
+}
+
+// withoutRoom returns the rules for whose claim the node's annotations have no room, even if no other rule claims the
+// node now. They must not ask: such a claim would wait for a turn under a rate, lose it, and wait again, for ever.
+func withoutRoom(original *corev1.Node, swept Swept, now time.Time,
+	decide func(noRoom map[types.UID]bool, reserve Reserve) []state.Decision) map[types.UID]bool {
+	noRoom := map[types.UID]bool{}
+	if sizeOf(swept.Node.Annotations)+ample <= MaxAnnotations {
+		return noRoom
+	}
+	only := func(allowed types.UID) Reserve {
+		return func(rule *ruleset.Rule, _ limit.Request) string {
+			if rule.UID == allowed {
+				return ""
+			}
+			return "no limit is asked"
+		}
+	}
+	asking := decide(nil, only(""))
+	for i := range asking {
+		rule := asking[i].Rule.UID
+		if asking[i].Limit != "" && Plan(original, swept, decide(nil, only(rule)), now).noRoom[rule] {
+			noRoom[rule] = true
+		}
+	}
+	return noRoom
 }
 
 // revert leaves an annotation of the node as it is, if it would grow, and returns how many bytes that saves.

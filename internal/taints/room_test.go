@@ -78,6 +78,27 @@ func TestANodeWithoutRoomForRecordsIsTaintedAndReleased(t *testing.T) {
 	}
 }
 
+// TestARuleWithoutRoomAsksNoLimit. Of two rules, each may ask if there is room for one of them.
+func TestARuleWithoutRoomAsksNoLimit(t *testing.T) {
+	const full, waits = "Exempt AnnotationsFull", "Exempt OverBudget"
+	both := []*build.RuleWrapper{Rule().MaxUnavailable("1"),
+		RuleOf("disk", Disk, "readiness.k8s.io/disk").MaxUnavailable("1")}
+	for room, want := range map[int][]string{1000: {waits, waits}, 200: {waits, waits}, 0: {full, full}} {
+		for n := 1; n <= len(both); n++ {
+			w := NewWorld(t, both[:n]...)
+			w.Refuse = []string{"cni", "disk"}
+			node := Old().Annotation("example.com/filler", "")
+			node.Annotation("example.com/filler", strings.Repeat("x", 256<<10-room-bytesOf(node.Obj())))
+			_, _, decisions := w.Pass(node.Obj(), At(10))
+			for i, d := range decisions {
+				if got := string(d.State) + " " + d.Reason; got != want[i] || w.Asked != (room > 0) {
+					t.Errorf("with room for %d bytes, rule %s is %s, asked: %t", room, d.Rule.Name, got, w.Asked)
+				}
+			}
+		}
+	}
+}
+
 // TestAnyRoom: the API server accepts what is written, and the node is tainted and released as with room for all. Only
 // a node in service under a limit is not tainted without a record that says so. The rule is told to have no room if
 // something of it is missing.

@@ -187,7 +187,7 @@ func (w *World) Set(now time.Time) *ruleset.Set {
 func (w *World) Decide(node *corev1.Node, now time.Time) (taints.Swept, []state.Decision) {
 	w.t.Helper()
 	set, swept := w.sweep(node, now)
-	return swept, w.decide(node, set, swept, nil, now)
+	return swept, w.decide(node, set, swept, nil, w.reserve, now)
 }
 
 func (w *World) sweep(node *corev1.Node, now time.Time) (*ruleset.Set, taints.Swept) {
@@ -205,16 +205,12 @@ func (w *World) sweep(node *corev1.Node, now time.Time) (*ruleset.Set, taints.Sw
 }
 
 func (w *World) decide(node *corev1.Node, set *ruleset.Set, swept taints.Swept, noRoom map[types.UID]bool,
-	now time.Time) []state.Decision {
+	reserve taints.Reserve, now time.Time) []state.Decision {
 	override, _ := nodeview.OverrideOf(node, now)
 	out := gate.DecideNode(&gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: set, Evidence: &evidence.Gathered{}, Override: override, Now: now,
 		Observed: func(r *ruleset.Rule) readiness.Observed { return w.observed[r.UID] },
-		Reserve: func(r *ruleset.Rule, _ limit.Request) string {
-			w.Asked = true
-			return map[bool]string{true: "the limit is reached"}[slices.Contains(w.Refuse, r.Name)]
-		},
-		Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective, NoRoom: noRoom,
+		Reserve:  reserve, Evicted: func(*ruleset.Rule) bool { return w.Evicted }, Objective: w.Objective, NoRoom: noRoom,
 	})
 	for _, d := range out.Decisions {
 		if d.Was.Matches {
@@ -224,14 +220,20 @@ func (w *World) decide(node *corev1.Node, set *ruleset.Set, swept taints.Swept, 
 	return out.Decisions
 }
 
+func (w *World) reserve(r *ruleset.Rule, _ limit.Request) string {
+	w.Asked = true
+	return map[bool]string{true: "the limit is reached"}[slices.Contains(w.Refuse, r.Name)]
+}
+
 // plan decides, and plans the patch.
 func (w *World) plan(node *corev1.Node, now time.Time) (out taints.Outcome, decisions []state.Decision) {
 	w.t.Helper()
 	set, swept := w.sweep(node, now)
-	out = taints.Decide(node, swept, now, func(noRoom map[types.UID]bool) []state.Decision {
-		decisions = w.decide(node, set, swept, noRoom, now)
+	decide := func(noRoom map[types.UID]bool, reserve taints.Reserve) []state.Decision {
+		decisions = w.decide(node, set, swept, noRoom, reserve, now)
 		return decisions
-	})
+	}
+	out = taints.Decide(node, swept, now, w.reserve, decide)
 	return out, decisions
 }
 

@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +19,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/fleet"
 	"github.com/nodegate/nodegate/internal/limit"
 	"github.com/nodegate/nodegate/internal/nodeview"
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/state"
 	"github.com/nodegate/nodegate/internal/taints"
 	"github.com/nodegate/nodegate/test/build"
 )
@@ -85,16 +88,7 @@ func TestAWriteThatFailsLateKeepsItsPlaceFromThenOn(t *testing.T) {
 func TestAClaimWithoutRoomUsesNothing(t *testing.T) {
 	for name, answer := range map[string]error{"written": nil, "no answer": apierrors.NewTimeoutError("no answer", 0)} {
 		l := newLate(build.MakeRule("r").MaxUnavailable("1"), 0, answer)
-		node := l.node(t)
-		node.Annotations["example.com/filler"] = ""
-		filled := 0
-		for key, value := range node.Annotations {
-			filled += len(key) + len(value)
-		}
-		node.Annotations["example.com/filler"] = strings.Repeat("x", taints.MaxAnnotations-filled)
-		if err := l.Client.Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		l.fill(t)
 		other := ruleset.Compile(build.MakeRule("other").UID("other").Selector(pool, "a").Condition(cni).
 			Taint("example.com/other", "", corev1.TaintEffectNoSchedule).Obj(), nil, l.clock.Now())
 		l.Fleet.SetRules(ruleset.NewSet(l.rule, other), l.nodes, l.clock.Now())
@@ -105,6 +99,34 @@ func TestAClaimWithoutRoomUsesNothing(t *testing.T) {
 			t.Errorf("%s: %s", name, why)
 		}
 	}
+}
+
+// TestAClaimWithoutRoomWaitsForNoTurn of a rate: it would lose the turn and wait again, and each time, the rule's status
+// would be written. When there is room, it waits for its turn.
+func TestAClaimWithoutRoomWaitsForNoTurn(t *testing.T) {
+	l := newLate(build.MakeRule("r").Rate(1, 600), 0, nil)
+	turns := func(when, reason string, want int) {
+		l.reconcile(t)
+		m, _ := l.Fleet.Material(l.rule.UID)
+		i := slices.IndexFunc(m.Evaluations, func(e v1alpha1.NodeEvaluation) bool { return e.NodeName == "a" })
+		o, _ := l.Fleet.Order(l.rule, nil)
+		if got := m.Evaluations[i].Reason; got != reason || o.Claims != want {
+			t.Errorf("%s: the reason is %s, and %d turns are ordered", when, got, o.Claims)
+		}
+	}
+	l.fill(t)
+	for range 2 {
+		turns("no room", state.ReasonFull, 0)
+		l.step(31 * time.Second)
+	}
+	node := l.node(t)
+	delete(node.Annotations, filler)
+	if err := l.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	turns("room", state.ReasonOverBudget, 1)
+	l.fill(t)
+	turns("no room any more", state.ReasonFull, 0)
 }
 
 // TestAConditionIsFalseInItsTime under a rate, also if the write of the taint before it took long.
@@ -126,6 +148,22 @@ func TestAConditionIsFalseInItsTime(t *testing.T) {
 		if c := nodeview.Published(l.node(t), verdictType); c == nil || c.Status != want {
 			t.Errorf("after %s: %v, want %s", after, c, want)
 		}
+	}
+}
+
+const filler = "example.com/filler"
+
+// fill lets another client fill the annotations of node a.
+func (l *late) fill(t *testing.T) {
+	t.Helper()
+	node := l.node(t)
+	filled := len(filler)
+	for key, value := range node.Annotations {
+		filled += len(key) + len(value)
+	}
+	node.Annotations[filler] = strings.Repeat("x", taints.MaxAnnotations-filled)
+	if err := l.Client.Update(t.Context(), node); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -180,19 +180,19 @@ func (r *Reconciler) decide(ctx context.Context, p *pass) taints.Outcome {
 	}
 	in := r.input(ctx, p)
 	in.Swept, in.Orphans, in.Override, in.Evaluate = p.swept.Node, p.swept.Published, override, r.measured
-	in.Reserve = func(rule *ruleset.Rule, ask limit.Request) string {
+	limits := func(rule *ruleset.Rule, ask limit.Request) string {
 		return r.Fleet.Reserve(rule.UID, p.node.Name, ask)
 	}
-	in.MayMark = in.Reserve
 	if r.Evicted != nil {
 		in.Evicted = func(rule *ruleset.Rule) bool { return r.Evicted(p.node, rule) }
 	}
-	outcome := taints.Decide(p.node, p.swept, p.now, func(noRoom map[types.UID]bool) []state.Decision {
-		in.NoRoom = noRoom
+	decide := func(noRoom map[types.UID]bool, reserve taints.Reserve) []state.Decision {
+		in.NoRoom, in.Reserve, in.MayMark = noRoom, reserve, reserve
 		out := gate.DecideNode(in)
 		p.decisions, p.recheck, p.changes = out.Decisions, out.RecheckAt, out.Conditions
 		return p.decisions
-	})
+	}
+	outcome := taints.Decide(p.node, p.swept, p.now, limits, decide)
 	p.again(p.swept.RecheckAt)
 	if slices.ContainsFunc(p.decisions, unread) {
 		p.again(p.now.Add(podsRetry))

@@ -194,7 +194,7 @@ type Decided struct {
 }
 
 // Reserve asks a rule's limits whether one more node may be tainted, and returns why not.
-type Reserve = func(*ruleset.Rule, limit.Request) (why string)
+type Reserve = taints.Reserve
 
 // Runs reports whether a pod that counts runs on a node, if that is known.
 type Runs func(counts func(*corev1.Pod) bool) (runs, known bool)
@@ -208,7 +208,7 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time
 		nil, now)
 	in := &gate.NodeInput{
 		Node: node, Swept: swept.Node, Rules: rules, Evidence: &evidence.Gathered{}, Override: override, Now: now,
-		Observed: observed, Reserve: reserve, Orphans: swept.Published,
+		Observed: observed, Orphans: swept.Published,
 	}
 	if runs != nil {
 		in.Busy = func() (bool, bool) { return runs(sources.Busy) }
@@ -216,11 +216,12 @@ func Decide(node *corev1.Node, rules *ruleset.Set, known Evidence, now time.Time
 	}
 	known.Gather(rules, node.Name, in.Evidence)
 	d := &Decided{}
-	d.Plan = taints.Decide(node, swept, now, func(noRoom map[types.UID]bool) []state.Decision {
-		in.NoRoom = noRoom
+	decide := func(noRoom map[types.UID]bool, reserve Reserve) []state.Decision {
+		in.NoRoom, in.Reserve = noRoom, reserve
 		d.Outcome = gate.DecideNode(in)
 		return d.Decisions
-	})
+	}
+	d.Plan = taints.Decide(node, swept, now, reserve, decide)
 	return d
 }
 
