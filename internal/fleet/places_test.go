@@ -141,6 +141,16 @@ func TestThePlaceOfADeletedNodeStaysInUse(t *testing.T) {
 		})
 	})
 	replacingScenes(t, func(t *testing.T, r *replacing) {
+		t.Run("until a node that has left the rule is ready again", func(*testing.T) {
+			r.becomesReady("new")
+			begin(r)
+			r.Record(build.MakeNode("new").UID("new").Created(now.Add(time.Minute)).Obj(), nil, now)
+			r.places("it does not match", 0, 1)
+			r.becomesReady("new")
+			r.places("it is ready again, and no record says of before", 0, 0)
+		})
+	})
+	replacingScenes(t, func(t *testing.T, r *replacing) {
 		t.Run("not until a node is ready that the rule only does not hold yet", func(*testing.T) {
 			begin(r)
 			young := build.MakeNode("young").UID("young").Created(now.Add(time.Minute)).Label("pool", "a").Obj()

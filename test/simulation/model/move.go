@@ -156,6 +156,7 @@ func (m *Model) moveUnder(was, is, shown *node, r *rule, v *View) { //nolint:goc
 	if !r.Spec.NodeSelector.matches(shown.Metadata.Labels) && is.record(uid).Released.IsZero() {
 		// Whether a node that comes back is in service is open.
 		u.opened, u.served, u.reborn, u.busy = false, false, false, false
+		m.leaves(was, is, uid)
 	}
 	if has == "" && (had != "" || was.Metadata.Annotations[r.key()] != is.Metadata.Annotations[r.key()]) ||
 		!was.marked(r) && is.marked(r) {

@@ -10,6 +10,7 @@ type place struct {
 	uid   string
 	at    time.Time
 	ready map[string]bool // nodes that had been ready under the rule before: they free no place
+	left  int             // how often a node has left the rule since: each may free one more
 }
 
 // rereads is how late the operator may read the rules again when our CRD is served again: until then, no limit applies.
@@ -67,6 +68,15 @@ func (m *Model) vacates(v *View) {
 	}
 }
 
+// leaves notes that a rule has dropped the release of a node. If the node comes back, it counts as another new node.
+func (m *Model) leaves(was, is *node, id string) {
+	if rh := m.rules[id]; rh != nil && !was.record(id).Released.IsZero() && is.record(id).Released.IsZero() {
+		for i := range rh.places {
+			rh.places[i].left++
+		}
+	}
+}
+
 // Served notes that another CRD is served: under a foreign one, rules have no limit, and deleted nodes keep no place.
 func (m *Model) Served() {
 	m.replaced = m.now()
@@ -99,6 +109,7 @@ func (m *Model) keptPlaces(r *rule, v *View) int {
 		}
 	}
 	first := rh.places[0]
+	kept -= first.left
 	for uid, h := range m.nodes {
 		u := h.under(r.Metadata.UID)
 		switch {
