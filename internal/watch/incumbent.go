@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodegate/nodegate/internal/ruleset"
+	"github.com/nodegate/nodegate/internal/serverclock"
 )
 
 const (
@@ -26,8 +27,9 @@ const (
 	lookForIncumbents = 10 * time.Second
 	// renewedWithin is how long after its last renewal a lease counts. It is twice the lease's duration of 15 seconds.
 	renewedWithin = 30 * time.Second
-	// clockSkew is the most by which the clocks of the other controller and of this replica may differ.
-	clockSkew = 2 * time.Minute
+	// leftBehind is how old a lease is at the first look if no controller runs. After an outage of the API server, one
+	// that runs may not have renewed it yet.
+	leftBehind = 2 * time.Minute
 )
 
 // Incumbents freezes the rules while another controller acts on them, because two controllers would undo each other's
@@ -86,10 +88,12 @@ func (i *Incumbents) Look(ctx context.Context) error {
 		s, seen := i.leases[key]
 		switch {
 		case !seen:
-			age := now.Sub(l.Spec.RenewTime.Time)
-			s = sighting{renewed: *l.Spec.RenewTime, at: now, counts: max(age, -age) < clockSkew}
+			s = sighting{renewed: *l.Spec.RenewTime, at: now, counts: now.Sub(serverclock.Renewed(l)) < leftBehind}
 		case !s.renewed.Equal(l.Spec.RenewTime):
 			s = sighting{renewed: *l.Spec.RenewTime, at: now, counts: true}
+		}
+		if s.at.After(now) { // the API server's clock was set back
+			s.at = now
 		}
 		s.counts = s.counts && now.Sub(s.at) < renewedWithin
 		leases[key] = s

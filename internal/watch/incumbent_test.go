@@ -40,6 +40,12 @@ func TestAnotherControllerIsOneThatRenewsItsLease(t *testing.T) {
 	}
 	ofNode := held(0)
 	ofNode[0].Namespace = "kube-node-lease"
+	// written is a lease that the API server has written at a time. The holder's clock differs.
+	written := func(at, differs time.Duration) []coordinationv1.Lease {
+		l := held(at + differs)
+		l[0].ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(at)))}}
+		return l
+	}
 	released := held(0)
 	released[0].Spec.HolderIdentity = new("")
 	type step struct {
@@ -59,9 +65,15 @@ func TestAnotherControllerIsOneThatRenewsItsLease(t *testing.T) {
 		"released":       {{leases: held(0), frozen: true}, {leases: released}},
 		"deleted":        {{leases: held(0), frozen: true}, {}},
 		"cannot be read": {{leases: held(0), frozen: true}, {at: time.Hour, err: errors.New("refused"), frozen: true}},
-		"left behind":    {{leases: held(-clockSkew)}, {at: 10 * time.Second, leases: held(-clockSkew)}},
-		"of a clock that is far ahead": {{leases: held(clockSkew)},
-			{at: 10 * time.Second, leases: held(clockSkew + 10*time.Second), frozen: true}},
+		"left behind":    {{leases: held(-leftBehind)}, {at: 10 * time.Second, leases: held(-leftBehind)}},
+		"left behind, of a clock that is far ahead": {{leases: written(-leftBehind, time.Hour)},
+			{at: 10 * time.Second, leases: written(-leftBehind, time.Hour)}},
+		"of a clock that is far behind": {{leases: written(0, -time.Hour), frozen: true},
+			{at: 20 * time.Second, leases: written(20*time.Second, -time.Hour), frozen: true},
+			{at: 49 * time.Second, leases: written(20*time.Second, -time.Hour), frozen: true},
+			{at: 50 * time.Second, leases: written(20*time.Second, -time.Hour)}},
+		"not renewed since the API server's clock was set back": {{leases: held(0), frozen: true},
+			{at: -time.Hour, leases: held(0), frozen: true}, {at: 30*time.Second - time.Hour, leases: held(0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules, _ := newRules()
