@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Fence refuses the writes of a process that has had a lease, and has not renewed it for a time. A process that was
-// stopped for longer than its lease goes on as the leader until the election notices, and would act on what it knew
-// before: meanwhile another one leads. It is safe for concurrent use.
+// Fence refuses the writes of a process that has had a lease, and has not renewed it for a time, or has failed to. A
+// process that was stopped for longer than its lease goes on as the leader until the election notices, and would act on
+// what it knew before: meanwhile another one leads. It is safe for concurrent use.
 type Fence struct {
 	// Lease is the name of the lease.
 	Lease string
@@ -23,10 +23,11 @@ type Fence struct {
 	now     func() time.Time // of tests
 	mu      sync.Mutex
 	renewed time.Time // zero: the process has had no lease yet
+	failed  bool      // the last try to renew it
 }
 
 // errExpired means that the process may lead no longer.
-var errExpired = errors.New("this process has not renewed its lease in time: it writes nothing, as another may lead")
+var errExpired = errors.New("this process has not renewed its lease: it writes nothing, as another may lead")
 
 // Wrap returns a transport that refuses writes.
 func (f *Fence) Wrap(inner http.RoundTripper) http.RoundTripper { return &fenced{inner, f} }
@@ -56,10 +57,15 @@ func (t *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	begun := f.clock()
 	answer, err := t.RoundTripper.RoundTrip(r)
-	if err == nil && answer.StatusCode == http.StatusOK {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.renewed = begun
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil:
+		f.failed = true
+	case answer.StatusCode == http.StatusOK:
+		f.renewed, f.failed = begun, false
+	default: // if the lease was deleted, the election may write, to create it
+		f.failed = answer.StatusCode != http.StatusNotFound
 	}
 	return answer, err
 }
@@ -72,14 +78,15 @@ func (f *Fence) clock() time.Time {
 }
 
 // expired reports whether the lease may have expired. While a machine is suspended, its monotonic clock may stand
-// still, so that the time of day counts, too.
+// still, so that the time of day counts, too. While a virtual machine is paused, both stand still: it learns from its
+// next renewal, which fails, that another process leads.
 func (f *Fence) expired() bool {
 	f.mu.Lock()
-	renewed := f.renewed
+	renewed, failed := f.renewed, f.failed
 	f.mu.Unlock()
 	if renewed.IsZero() {
 		return false
 	}
 	now := f.clock()
-	return max(now.Sub(renewed), now.Round(0).Sub(renewed.Round(0))) > f.Valid
+	return failed || max(now.Sub(renewed), now.Round(0).Sub(renewed.Round(0))) > f.Valid
 }
