@@ -88,7 +88,7 @@ func serve(ctx context.Context, mgr manager.Manager, o *servingOptions) (manager
 			handler, err = filter(ctrl.Log.WithName("metrics"), handler)
 		}
 		if err == nil {
-			certificate, err = o.certificate(mgr)
+			certificate, err = o.certificate(ctx)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("serving metrics: %w", err)
@@ -117,14 +117,10 @@ func listen(ctx context.Context, mgr manager.Manager, name, address string, hand
 }
 
 // certificate returns the certificate of metrics. It waits for files and follows them, or makes a self-signed one.
-func (o *servingOptions) certificate(mgr manager.Manager) (*tls.Config, error) {
+func (o *servingOptions) certificate(ctx context.Context) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if o.metricsCertDir != "" {
-		certificate, err := certs.FromFiles(mgr, "metrics", o.metricsCertDir)
-		if err != nil {
-			return nil, err
-		}
-		config.GetCertificate = certificate.Get
+		config.GetCertificate = certs.FromFiles(ctx, "metrics", o.metricsCertDir).Get
 		return config, nil
 	}
 	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")

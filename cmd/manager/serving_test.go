@@ -4,7 +4,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/cert"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/nodegate/nodegate/test/cluster"
 )
@@ -61,21 +59,11 @@ func TestClientsOfAPortAreLimited(t *testing.T) {
 	}
 }
 
-// runner is a manager that starts at once what is added to it.
-type runner struct {
-	manager.Manager
-	ctx context.Context
-}
-
-func (r runner) Add(runnable manager.Runnable) error {
-	go func() { _ = runnable.Start(r.ctx) }()
-	return nil
-}
-
-// TestTheCertificateOfMetricsMayComeLater: a client that trusts its authority must not meet another certificate.
+// TestTheCertificateOfMetricsMayComeLater: a client that trusts its authority must not meet another certificate. The
+// certificate does not depend on a manager, which would read it only when the caches have synced.
 func TestTheCertificateOfMetricsMayComeLater(t *testing.T) {
 	o := &servingOptions{metricsCertDir: filepath.Join(t.TempDir(), "later")}
-	config, err := o.certificate(runner{ctx: t.Context()})
+	config, err := o.certificate(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

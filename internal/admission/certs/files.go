@@ -22,38 +22,38 @@ import (
 // retryFiles is the delay between two tries to read files that do not exist yet.
 const retryFiles = time.Second
 
-// WebhooksFromFiles is FromFiles for webhooks. The program that keeps the files must also write the certificate
-// authority into the webhook configurations.
+// WebhooksFromFiles is FromFiles for webhooks, while the manager runs. The program that keeps the files must also write
+// the certificate authority into the webhook configurations.
 func WebhooksFromFiles(mgr manager.Manager, clock clock.PassiveClock, dir string) (*Certificate, error) {
 	c := waiting(clock, "the certificate of webhooks in %s has not been read yet", dir)
-	return c, c.follow(mgr, "webhooks", dir)
+	if err := mgr.Add(admission.EveryReplica(func(ctx context.Context) error {
+		c.follow(ctx, "webhooks", dir)
+		return nil
+	})); err != nil {
+		return nil, fmt.Errorf("watching the certificate of webhooks in %s: %w", dir, err)
+	}
+	return c, nil
 }
 
-// FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change. of
-// names what they are for.
-func FromFiles(mgr manager.Manager, of, dir string) (*Certificate, error) {
+// FromFiles serves tls.crt and tls.key of a directory as soon as they exist, and reads them again when they change,
+// until the context ends. It does not wait for a manager's caches. of names what they are for.
+func FromFiles(ctx context.Context, of, dir string) *Certificate {
 	c := &Certificate{problem: fmt.Errorf("the certificate of %s in %s has not been read yet", of, dir)}
-	return c, c.follow(mgr, of, dir)
+	go c.follow(ctx, of, dir)
+	return c
 }
 
-// follow serves the files of a directory while the manager runs.
-func (c *Certificate) follow(mgr manager.Manager, of, dir string) error {
-	follow := admission.EveryReplica(func(ctx context.Context) error {
-		for ctx.Err() == nil {
-			if watcher := c.findFiles(ctx, of, dir); watcher != nil {
-				watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
-				c.succeed()
-				if err := watcher.Start(ctx); err != nil {
-					c.fail(fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err))
-				}
+// follow serves the files of a directory until the context ends.
+func (c *Certificate) follow(ctx context.Context, of, dir string) {
+	for ctx.Err() == nil {
+		if watcher := c.findFiles(ctx, of, dir); watcher != nil {
+			watcher.RegisterCallback(func(cert tls.Certificate) { c.set(&cert) })
+			c.succeed()
+			if err := watcher.Start(ctx); err != nil {
+				c.fail(fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err))
 			}
 		}
-		return nil
-	})
-	if err := mgr.Add(follow); err != nil {
-		return fmt.Errorf("watching the certificate of %s in %s: %w", of, dir, err)
 	}
-	return nil
 }
 
 // findFiles waits for readable files. It returns nil if the context ends first.
