@@ -64,6 +64,14 @@ func TestSimulation(t *testing.T) {
 		return n.Condition(cni, "False", ago(since))
 	}
 	good := func(n *build.NodeWrapper) *build.NodeWrapper { return n.Condition(cni, "True", ago(time.Hour)) }
+	full := func(n *build.NodeWrapper) *build.NodeWrapper {
+		const key = "example.com/filler"
+		size := len(key)
+		for k, v := range n.Obj().Annotations {
+			size += len(k) + len(v)
+		}
+		return n.Annotation(key, strings.Repeat("x", 256<<10-size))
+	}
 	deleted := network().MaxUnavailable("1")
 	deleted.StatusInForce(ago(time.Hour), ruleset.Compile(deleted.Obj(), nil, now).SelectorHash)
 	deleted.Status.Limit = &v1alpha1.LimitStatus{Deleted: 1, LastDeletionTime: new(metav1.NewTime(ago(time.Minute)))}
@@ -111,6 +119,22 @@ func TestSimulation(t *testing.T) {
 			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "Removed EvidenceHolds"},
 			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, TaintsRemoved: 1,
 				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Ready: 1, Held: 1}},
+		},
+		"the limit does not count a new node whose annotations have no room": {
+			in: simulation(only(filed().MaxUnavailable("1")), nil,
+				bad(numbered(1), time.Minute), full(bad(numbered(2), time.Hour))),
+			change: report.ChangeCreated, mode: "Enforced",
+			want: map[string]string{"worker-1": "Added EvidenceMissing", "worker-2": "None OverBudget"},
+			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Held: 1, Exempt: 1}},
+		},
+		"nor a released one, which comes first": {
+			in: simulation(only(filed().MaxUnavailable("1")), only(network().MaxUnavailable("1")),
+				full(bad(released(1), time.Hour)), bad(released(2), time.Minute)),
+			change: report.ChangeUnchanged, mode: "Enforced",
+			want: map[string]string{"worker-1": "None OverBudget", "worker-2": "Added EvidenceMissing"},
+			totals: report.Totals{TaintsAdded: 1, TaintsAddedInService: 1, OverBudget: 1,
+				NodeCounts: v1alpha1.NodeCounts{Matched: 2, Held: 1, Exempt: 1}},
 		},
 		"a deleted node keeps its place": {
 			in:     simulation(only(filed().MaxUnavailable("1")), only(deleted), bad(released(1), time.Minute)),
