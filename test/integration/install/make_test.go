@@ -251,6 +251,18 @@ func makeDeploy(t *testing.T, empty *cluster.Cluster) {
 	if err := there.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign); err != nil {
 		t.Errorf("undeploy has deleted an object of others: %v", err)
 	}
+	if !empty.Has(t, cluster.MutatingAdmissionPolicies) {
+		return
+	}
+	overlay := filepath.Join(c.dir, "dist", "overlay-with-all")
+	cluster.Must(t, os.MkdirAll(overlay, 0o750))
+	cluster.Must(t, os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte("resources: [../../config/"+
+		"with-node-admission-policy, ../../config/endpoint-policy, ../../config/daemonset-evidence]\n"), 0o600))
+	c.mustMake(t, "deploy", "CONFIG=dist/overlay-with-all")
+	deployed = c.installer(t)
+	check("deploy", false, deployed...)
+	c.mustMake(t, "undeploy", "CONFIG=dist/overlay-with-all")
+	check("undeploy", true, deployed...)
 }
 
 // makeBeside: deploy and undeploy in the own API group leave another controller's CRD and rule as they are. Names
