@@ -317,9 +317,10 @@ undeploy: ## Delete the rules, the operator and the CRDs from the current cluste
 	$(KUSTOMIZE) build $(CONFIG) | $(KUBECTL) delete --ignore-not-found=$(ignore-not-found) -f -
 	@$(DELETE_APART)
 
-# What docs/install.md has users apply beside CONFIG, or CONFIG has. Kubernetes before 1.36 does not know the kind of the
-# policies.
-DELETE_APART = apart=daemonset-evidence; if $(KUBECTL) get mutatingadmissionpolicies >/dev/null 2>&1; then \
+# What docs/install.md has users apply beside CONFIG, or CONFIG has. Kubernetes before 1.36 does not know the kind of
+# the policies, or has only its alpha or beta.
+DELETE_APART = apart=daemonset-evidence; \
+	if $(KUBECTL) get mutatingadmissionpolicies.v1.admissionregistration.k8s.io >/dev/null 2>&1; then \
 	apart="$$apart node-admission-policy endpoint-policy"; fi; \
 	for dir in $$apart; do $(KUSTOMIZE) build config/$$dir | $(KUBECTL) delete --ignore-not-found -f - || exit 1; done
 

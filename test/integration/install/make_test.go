@@ -171,6 +171,10 @@ func TestMakeDeletesOnlyItsGroup(t *testing.T) {
 			t.Errorf("make bundle %s does not build %s:\n%s", arg, want, out)
 		}
 	}
+	// Kubernetes 1.32 to 1.35 can serve the alpha or beta of the policies' kind.
+	if out := c.mustMake(t, "undeploy", "-n"); !strings.Contains(out, "get mutatingadmissionpolicies.v1.admission") {
+		t.Errorf("undeploy does not ask for the version that it deletes:\n%s", out)
+	}
 	if out, err := c.make(t.Context(), "uninstall", "-n", "CONFIG=config/nothing"); err == nil {
 		t.Errorf("a group of nothing:\n%s", out)
 	}
