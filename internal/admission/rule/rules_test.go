@@ -82,6 +82,8 @@ func review(t *testing.T, old, rule *build.RuleWrapper) admission.Request {
 
 func TestRules(t *testing.T) {
 	const bad = "node.status.nodeInfo.kernelVersion == 6"
+	published, ageOnly := []*build.RuleWrapper{publishes("b", "c")}, network("a").FreshCondition("example.com/b", 900)
+	ageOnly.Spec.Conditions = ageOnly.Spec.Conditions[1:]
 	for name, c := range map[string]struct {
 		others    []*build.RuleWrapper
 		old, rule *build.RuleWrapper
@@ -129,6 +131,13 @@ func TestRules(t *testing.T) {
 			refused: []string{"a requires b requires a"}},
 		"a circle of conditions that is there, and other nodes": {others: []*build.RuleWrapper{publishes("b", "a")},
 			old: publishes("a", "b"), rule: publishes("a", "b").Selector("example.com/zone", "a")},
+		"an age of a published condition, and another condition is gone": {others: published,
+			old: network("a").FreshCondition("example.com/b", 900), rule: ageOnly},
+		"an age of a published condition, and another condition comes": {others: published,
+			old: ageOnly, rule: network("a").FreshCondition("example.com/b", 900)},
+		"an age of a published condition comes": {others: published, old: network("a"),
+			rule:    network("a").FreshCondition("example.com/b", 900),
+			refused: []string{"spec.conditions[1].maxAgeSeconds", "published by rule b"}},
 		"a chain": {others: []*build.RuleWrapper{network("b").After("c"), network("c")},
 			rule: network("a").After("b")},
 		"a circle that is there and not touched": {others: []*build.RuleWrapper{network("b").After("a")},

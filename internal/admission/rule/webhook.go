@@ -134,7 +134,11 @@ func refuse(rule *ruleset.Rule, set *ruleset.Set, old *v1alpha1.NodeReadinessRul
 	if len(problems) > 0 && oversized(&old.Spec) == "" {
 		before := ruleset.Compile(old, nil, rule.CreatedAt)
 		had := set.With(before).Invalid(before)
-		problems = slices.DeleteFunc(problems, func(p ruleset.Problem) bool { return slices.Contains(had, p) })
+		problems = slices.DeleteFunc(problems, func(p ruleset.Problem) bool {
+			return slices.ContainsFunc(had, func(h ruleset.Problem) bool { // the field has an index, which an edit changes
+				return h.Reason == p.Reason && h.Message == p.Message
+			})
+		})
 	}
 	for _, p := range problems {
 		faults = append(faults, &field.Error{Type: field.ErrorTypeInvalid, Field: p.Field, BadValue: rule.Name,
