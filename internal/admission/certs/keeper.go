@@ -95,8 +95,11 @@ func (k *keeper) keep(ctx context.Context) error {
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := k.live.Get(ctx, k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
+	switch err := k.live.Get(ctx, k.SecretKey(), secret); {
+	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading Secret %s: %w", k.SecretKey(), err)
+	case err != nil && unread != nil && len(configurations) == 0:
+		return unread // cert-manager may keep the authority
 	}
 	data, err := k.renew(secret.Data, k.Clock.Now())
 	if err != nil {

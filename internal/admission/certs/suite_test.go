@@ -19,6 +19,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -37,6 +38,8 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -347,6 +350,50 @@ func TestACertificateFromTheFutureIsRenewed(t *testing.T) {
 	}
 	if again, err := k.renew(data, now); err != nil || !maps.EqualFunc(data, again, bytes.Equal) {
 		t.Errorf("it is renewed again (%v)", err)
+	}
+}
+
+// TestTheSecretIsNotCreatedAgainIfConfigurationsCannotBeRead: cert-manager may keep the authority, and Helm has deleted
+// the Secret.
+func TestTheSecretIsNotCreatedAgainIfConfigurationsCannotBeRead(t *testing.T) {
+	both := []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+	errUnread := errors.New("etcdserver: request timed out")
+	for name, c := range map[string]struct {
+		unread  []string // kinds
+		secret  bool
+		written bool
+	}{
+		"none is read":                      {unread: both},
+		"none is read, the Secret is there": {unread: both, secret: true, written: true},
+		"one is read":                       {unread: both[:1], written: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(cluster.Scheme()).WithObjects(
+				&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "w"}},
+			).WithInterceptorFuncs(interceptor.Funcs{Get: func(ctx context.Context, api client.WithWatch,
+				key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				if slices.Contains(c.unread, o.GetObjectKind().GroupVersionKind().Kind) {
+					return errUnread
+				}
+				return api.Get(ctx, key, o, options...)
+			}}).Build()
+			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}
+			k := &keeper{Managed: Managed{Namespace: "default", Name: "w", Clock: clock.RealClock{}, CALifetime: 3650 * day,
+				Lifetime: 365 * day, RenewBefore: 90 * day}, live: api, certificate: &Certificate{}}
+			secret.Name = k.SecretKey().Name
+			if c.secret {
+				cluster.Must(t, api.Create(t.Context(), secret.DeepCopy()))
+			}
+			if err := k.keep(t.Context()); !errors.Is(err, errUnread) {
+				t.Errorf("it says %v", err)
+			}
+			if err := api.Get(t.Context(), k.SecretKey(), secret); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			if written := len(secret.Data) > 0; written != c.written {
+				t.Errorf("the Secret is written: %t", written)
+			}
+		})
 	}
 }
 
