@@ -75,8 +75,8 @@ func (f *Facts) bootState(now time.Time) bootState {
 	return confirmed
 }
 
-// ahead returns until when kubelet's times do not tell what was after the boot, by its clock that is ahead: the bound is
-// by the operator's clock then. Zero means that they do.
+// ahead returns until when kubelet's times do not tell what was after the boot, by its clock that is ahead: the bound
+// is by the operator's clock then. Zero means that they do.
 func (f *Facts) ahead() (until time.Time) {
 	if ready := condition.Find(f.Node, string(corev1.NodeReady)); ready != nil && f.Boot.Bound.Equal(f.Boot.SeenAt) {
 		return ready.LastHeartbeatTime.Time
@@ -185,8 +185,8 @@ func startsOf(pod *corev1.Pod) starts {
 	return out
 }
 
-// prove reports whether a pod has certainly started since the boot. If not, it may return when to look again: until then
-// kubelet's clock, by which the pod has started, is ahead.
+// prove reports whether a pod has certainly started since the boot. If not, it may return when to look again: until
+// then kubelet's clock, by which the pod has started, is ahead.
 func (s starts) prove(f *Facts, boot bootState, now time.Time) (ok bool, again time.Time) {
 	b, run := &f.Boot, s.last != 0
 	switch {

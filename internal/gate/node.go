@@ -121,12 +121,7 @@ func DecideNode(in *NodeInput) Outcome {
 			one.Evicted = func() bool { return in.Evicted(rule) }
 		}
 		choice := state.Decide(one)
-		if rule.Mode == ruleset.Frozen || verdict.Unknown { // package fleet sets Unread when the rule is no longer frozen
-			observed.Unread = verdict.Unknown
-			verdict.Observed = observed
-		}
-		verdict.Observed.Watched = rule.Mode == ruleset.Enforced && (one.Watched || !was.Rebooted)
-		verdict.Observed.Rearmed = !was.Boot.Bound.IsZero() || observed.Rearmed && was.Record.BootID != ""
+		remember(&verdict, observed, &one)
 		d := &choice.Granted
 		if choice.Otherwise != nil {
 			ask := limit.Request{Since: verdict.Changed, Domains: was.Domains, Held: choice.Held}
@@ -155,6 +150,17 @@ func DecideNode(in *NodeInput) Outcome {
 	out.Conditions = changes
 	out.recheck(at)
 	return out
+}
+
+// remember sets what the next evaluation needs to know of this one. before is what the one before left.
+func remember(v *readiness.Verdict, before readiness.Observed, in *nodeview.Input) {
+	if in.Rule.Mode == ruleset.Frozen || v.Unknown { // package fleet sets Unread when the rule is no longer frozen
+		v.Observed = before
+		v.Observed.Unread = v.Unknown
+	}
+	was := &in.State
+	v.Observed.Watched = in.Rule.Mode == ruleset.Enforced && (in.Watched || !was.Rebooted)
+	v.Observed.Rearmed = !was.Boot.Bound.IsZero() || before.Rearmed && was.Record.BootID != ""
 }
 
 // unknown reports whether nothing follows from the state of a node under a rule, because evidence could not be read or

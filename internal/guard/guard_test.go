@@ -338,7 +338,7 @@ func TestAGuardBeginsWithTheNode(t *testing.T) {
 	}
 }
 
-// TestNoGuardBeginsByABootThatNoRecordHas: each heartbeat would begin it again. If it began before the boot, it goes on.
+// TestNoGuardBeginsByABootThatNoRecordHas: each heartbeat would begin it again. One from before the boot goes on.
 func TestNoGuardBeginsByABootThatNoRecordHas(t *testing.T) {
 	r := ruleset.Compile(rule().RearmOnReboot().Obj(), nil, at(0))
 	for record, want := range map[string]HoldState{

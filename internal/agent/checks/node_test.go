@@ -111,7 +111,8 @@ func TestCustomConditions(t *testing.T) {
 	t.Run("a stale one counts as Unknown", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := build.MakeNode("n").Condition("example.com/A", "True", time.Now()).Obj()
-			fresh := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True", MaxAgeSeconds: new(int32(60))}}
+			fresh := []v1alpha1.ConditionRequirement{{Type: "example.com/A", RequiredStatus: "True",
+				MaxAgeSeconds: new(int32(60))}}
 			check := CustomConditions(fixed(Node{Object: n}), []config.Rule{{Conditions: fresh}}, nil)
 			for _, want := range []bool{true, false} {
 				if got, _ := check.Instant(); got.Passed != want {

@@ -101,8 +101,8 @@ func TestAClaimWithoutRoomUsesNothing(t *testing.T) {
 	}
 }
 
-// TestAClaimWithoutRoomWaitsForNoTurn of a rate: it would lose the turn and wait again, and each time, the rule's status
-// would be written. When there is room, it waits for its turn.
+// TestAClaimWithoutRoomWaitsForNoTurn of a rate: it would lose the turn and wait again, and each time, the rule's
+// status would be written. When there is room, it waits for its turn.
 func TestAClaimWithoutRoomWaitsForNoTurn(t *testing.T) {
 	l := newLate(build.MakeRule("r").Rate(1, 600), 0, nil)
 	turns := func(when, reason string, want int) {
