@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -39,8 +40,8 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 		}
 		message += "; suspend: true would stop the rule and keep the taints"
 	case rule.Mode != ruleset.Enforced:
-	case stored && old.Spec.DryRun && rehearsed(&old.Status) != "" && old.Status.ObservedGeneration == old.Generation:
-		message = "the rule is in force now; in dry-run it said: " + rehearsed(&old.Status) + unlimited(rule, nodes)
+	case stored && rehearsed(old, obj) != "":
+		message = "the rule is in force now; in dry-run it said: " + rehearsed(old, obj) + unlimited(rule, nodes)
 	case !stored || old.Spec.DryRun:
 		field, message = "spec", unready(ctx, rule, nodes, now)
 	}
@@ -50,12 +51,15 @@ func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *rul
 	return &lint.Warning{Code: lint.TakesEffect, Field: field, Message: text.Clip(message, longest-len(field)-len(": "))}
 }
 
-// rehearsed returns what a rule said in dry-run, or "" while it is not known.
-func rehearsed(s *v1alpha1.NodeReadinessRuleStatus) string {
-	if s.DryRunResults == nil {
+// rehearsed returns what a rule said in dry-run, or "" if the write changes more than dryRun, or while it is not known.
+func rehearsed(old, obj *v1alpha1.NodeReadinessRule) string {
+	spec, status := old.Spec, &old.Status
+	spec.DryRun = false
+	if !old.Spec.DryRun || !equality.Semantic.DeepEqual(spec, obj.Spec) || status.DryRunResults == nil ||
+		status.ObservedGeneration != old.Generation {
 		return ""
 	}
-	return s.DryRunResults.Summary
+	return status.DryRunResults.Summary
 }
 
 // unlimited says how many nodes a rule may hold that has no limit for all of them together.

@@ -68,6 +68,9 @@ func TestEffect(t *testing.T) {
 			want: "spec.dryRun: the rule is in force now; in dry-run it said: Of 3 matching nodes, 2 would be tainted"},
 		"dry-run ends, and its results are old": {old: with(network("a").DryRun(true).Generation(2), rehearsed),
 			rule: network("a"), want: counts + limit},
+		"dry-run ends, and its results are of another spec": {
+			old:  with(network("a").Selector("example.com/zone", "a").DryRun(true), rehearsed),
+			rule: network("a"), want: counts + limit},
 		"dry-run begins": {old: with(network("a"), v1alpha1.NodeReadinessRuleStatus{Nodes: &v1alpha1.NodeCounts{Held: 2}}),
 			rule: network("a").DryRun(true), want: removes + ", and it holds 2 now; suspend: true would"},
 		"dry-run begins at once": {old: network("a"), rule: network("a").DryRun(true), want: removes + "; suspend: true"},
