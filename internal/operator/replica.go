@@ -120,7 +120,8 @@ func New(ctx context.Context, env *Environment, o *Options) (*Replica, error) {
 		Serving: r.serving(o)}
 	r.Status.Served = cluster.Running
 	r.Webhooks = append(r.Webhooks,
-		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, Clock: env.Clock},
+		&ruleadmission.Webhook{Rules: rules.Set, Facts: cluster.Facts, KeyPrefixes: o.RuleKeyPrefixes,
+			Clock: env.Clock},
 		&binding.Webhook{Rules: rules.Reported, Nodes: env.Cache, Pods: env.Live},
 		&nodeadmission.Webhook{Rules: r.Admission.Current, Acting: env.Admission, Clock: env.Clock},
 	)

@@ -22,24 +22,29 @@ import (
 // longest is the length up to which clients and the API server show a warning in full.
 const longest = 255
 
+const inert = "the operator changes no node for the rule: "
+
 // effect warns about what a write does to existing nodes at once: it puts a rule with a taint in force, or ends that by
-// dryRun. old is the rule before the write, without a name if the rule is new. It returns nil for other writes. It also
-// warns of a write that does nothing, because another controller manages the taint.
+// dryRun. old is the rule before the write, without a name if the rule is new. rule is resolved with the other rules.
+// It returns nil for other writes. It also warns of a write that does nothing, because another controller manages the
+// taint, or because the operator freezes the rule.
 func effect(ctx context.Context, old, obj *v1alpha1.NodeReadinessRule, rule *ruleset.Rule,
-	foreign ruleset.Foreign, nodes []*corev1.Node, now time.Time) *lint.Warning {
+	foreign ruleset.Foreign, facts lint.Facts, now time.Time) *lint.Warning {
 	field, message := "spec.dryRun", ""
-	theirs := foreign.Problem(rule)
+	theirs, nodes := foreign.Problem(rule), facts.Nodes
 	switch stored := old.Name != ""; {
 	case rule.Taint == nil:
 	case theirs != nil:
-		field, message = theirs.Field, "the operator changes no node for the rule: "+theirs.Message
+		field, message = theirs.Field, inert+theirs.Message
 	case stored && obj.Spec.DryRun && !old.Spec.DryRun:
 		message = "the operator removes the rule's taint from all nodes"
 		if held := old.Status.Nodes; held != nil {
 			message += fmt.Sprintf(", and it holds %d now", held.Held)
 		}
 		message += "; suspend: true would stop the rule and keep the taints"
-	case rule.Mode != ruleset.Enforced:
+	case rule.Inert() && len(rule.Problems) > 0:
+		field, message = rule.Problems[0].Field, inert+rule.Problems[0].Message
+	case rule.Mode != ruleset.Enforced || len(facts.Unwatched) > 0: // another warning says that this freezes the rule
 	case stored && rehearsed(old, obj) != "":
 		message = "the rule is in force now; in dry-run it said: " + rehearsed(old, obj) + unlimited(rule, nodes)
 	case !stored || old.Spec.DryRun:

@@ -41,6 +41,9 @@ func TestEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, rule *build.RuleWrapper
 		foreign   ruleset.Foreign
+		others    []*build.RuleWrapper
+		prefixes  []string
+		unwatched []string
 		want      string // the beginning, or nothing
 	}{
 		"a new rule":   {rule: network("a"), want: counts + limit},
@@ -81,14 +84,25 @@ func TestEffect(t *testing.T) {
 			want: "spec.taint: the operator changes no node"},
 		"with another taint than that": {rule: network("c"), foreign: theirs, want: counts + limit},
 		"resumed":                      {old: network("a").Suspend(true), rule: network("a")},
+
+		"with a key that is not allowed": {rule: network("a"), prefixes: []string{"example.org/"},
+			want: "spec.taint.key" + ": " + inert + `the key "readiness.k8s.io/a" is not allowed`},
+		"with a key that is allowed": {rule: network("a"), prefixes: []string{"readiness.k8s.io/"}, want: counts + limit},
+		"after a suspended rule": {rule: network("a").After("b"), others: []*build.RuleWrapper{network("b").Suspend(true)},
+			want: "spec.requirements[0].ruleSatisfied" + ": " + inert + "it requires rule b, which is suspended"},
+		"with DaemonSets that the operator may not watch": {unwatched: []string{"kube-system"},
+			rule: network("a").MaxUnavailable("1").DaemonSets("kube-system")}, // another warning says that it is frozen
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := serve()
-			w.Rules = func() *ruleset.Set { return ruleset.NewSet().WithForeign(c.foreign) }
-			w.Facts = func(context.Context, ...*ruleset.Rule) (lint.Facts, error) { return lint.Facts{Nodes: nodes}, nil }
+			w := serve(c.others...)
+			set := w.Rules().WithForeign(c.foreign)
+			w.Rules, w.KeyPrefixes = func() *ruleset.Set { return set }, c.prefixes
+			w.Facts = func(context.Context, ...*ruleset.Rule) (lint.Facts, error) {
+				return lint.Facts{Nodes: nodes, Unwatched: c.unwatched}, nil
+			}
 			got := ""
 			for _, warning := range w.Handle(t.Context(), review(t, c.old, c.rule)).Warnings {
-				if strings.HasPrefix(warning, "spec: ") || strings.HasPrefix(warning, "spec.taint: the operator") ||
+				if strings.HasPrefix(warning, "spec: ") || strings.Contains(warning, inert) ||
 					strings.HasPrefix(warning, "spec.dryRun: ") {
 					got = warning
 				}

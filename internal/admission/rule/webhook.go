@@ -33,6 +33,8 @@ type Webhook struct {
 	Rules func() *ruleset.Set
 	// Facts reads the facts about the cluster for rules.
 	Facts func(context.Context, ...*ruleset.Rule) (lint.Facts, error)
+	// KeyPrefixes are the prefixes of the keys that the operator allows in rules. Without any, all keys are allowed.
+	KeyPrefixes []string
 	// Clock tells the time.
 	Clock clock.PassiveClock
 }
@@ -78,7 +80,8 @@ func (w *Webhook) Handle(ctx context.Context, req admission.Request) admission.R
 		log.FromContext(ctx).V(2).Info("Checking a rule without all facts", "rule", obj.Name, "error", err.Error())
 	}
 	warnings := lint.Warnings(rule, set, facts)
-	if e := effect(ctx, old, obj, rule, set.Foreign(), facts.Nodes, w.Clock.Now()); e != nil {
+	resolved := set.With(rule).Resolve(ruleset.Known{KeyPrefixes: w.KeyPrefixes, Foreign: set.Foreign()}, set)
+	if e := effect(ctx, old, obj, resolved.Named(obj.Name), set.Foreign(), facts, w.Clock.Now()); e != nil {
 		warnings = append([]lint.Warning{*e}, warnings...)
 	}
 	response := admission.Allowed("")
