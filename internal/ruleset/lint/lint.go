@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -42,7 +43,7 @@ var (
 	StartupTaint = kind("StartupTaint")
 	// AutoscalerLimit: the rule may taint so many nodes that cluster-autoscaler stops scaling the cluster.
 	AutoscalerLimit = kind("AutoscalerLimit")
-	// ShortMaxAge: a condition of kubelet becomes stale between two reports.
+	// ShortMaxAge: a condition of kubelet or of a probe becomes stale between two reports.
 	ShortMaxAge = kind("ShortMaxAge")
 	// NeverRepeated: a condition is reported only once, so it stays stale, or from before the boot.
 	NeverRepeated = kind("NeverRepeated")
@@ -304,8 +305,26 @@ func (l *linter) conditions() {
 		case corev1.NodeNetworkUnavailable:
 			l.warn(NeverRepeated, field, "condition %s is set once and not repeated, so it becomes stale and stays stale: "+
 				"remove maxAgeSeconds", c.Type)
+		default:
+			if apart := l.repeated(c.Type); *c.MaxAgeSeconds <= apart {
+				l.warn(ShortMaxAge, field, "node agents repeat condition %s every 5 minutes, up to %d seconds apart: it becomes "+
+					"stale on healthy nodes; set more than that", c.Type, apart)
+			}
 		}
 	}
+}
+
+// repeated returns the maximum time between two reports of a condition of a probe, in seconds, or 0 if no probe
+// publishes it. Agents report an unchanged condition at the probe's first run after 5 minutes.
+func (l *linter) repeated(condition string) (apart int32) {
+	for _, r := range append(l.overlapping(), l.rule) {
+		for i := range r.Spec.Probes {
+			if p := &r.Spec.Probes[i]; p.ConditionType == condition {
+				apart = max(apart, 300+ptr.Deref(p.PeriodSeconds, 30))
+			}
+		}
+	}
+	return apart
 }
 
 // required warns about required rules that do not exist, or that select none of the nodes.
