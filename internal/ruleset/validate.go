@@ -186,8 +186,14 @@ func (v *validator) modes(spec *v1alpha1.NodeReadinessRuleSpec) {
 func (v *validator) admission(spec *v1alpha1.NodeReadinessRuleSpec) {
 	evidence.OneOf(&v.Problems, "spec.podAdmission", spec.PodAdmission, v1alpha1.PodAdmissionNone,
 		v1alpha1.PodAdmissionDeny)
-	if spec.PodAdmission == v1alpha1.PodAdmissionDeny && spec.Taint == nil {
-		v.Invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
+	if spec.PodAdmission == v1alpha1.PodAdmissionDeny {
+		switch t := spec.Taint; {
+		case t == nil:
+			v.Invalid("spec.podAdmission", "Deny needs a taint, since pods that tolerate it may still be bound: give spec.taint")
+		case corev1.TaintEffect(t.Effect) == corev1.TaintEffectPreferNoSchedule:
+			v.Invalid("spec.podAdmission", "Deny cannot be combined with PreferNoSchedule, since the scheduler places pods "+
+				"that are then refused, also those that the rule waits for: use NoSchedule")
+		}
 	}
 	evidence.OneOf(&v.Problems, "spec.nodeAdmission", spec.NodeAdmission, v1alpha1.NodeAdmissionTaint,
 		v1alpha1.NodeAdmissionNone)

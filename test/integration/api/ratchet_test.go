@@ -77,6 +77,7 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"health":                {"health: {checks: [{name: weather}]}", "health: null"},
 		"node-admission":        {"nodeAdmission: Sometimes", "nodeAdmission: None"},
 		"pod-admission":         {"podAdmission: Warn", "podAdmission: None"},
+		"pod-admission-soft":    {"{taint: {effect: PreferNoSchedule}, podAdmission: Deny}", "podAdmission: None"},
 		"existing-nodes":        {"existingNodes: Some", "existingNodes: None"},
 		"several-at-once": {
 			`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf,

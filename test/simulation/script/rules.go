@@ -107,6 +107,9 @@ func (g *generator) spec(rule int) string {
 			taint["effect"] = one(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")
 		}
 	}
+	if taint, ok := spec["taint"].(object); ok && taint["effect"] == "PreferNoSchedule" {
+		delete(spec, "podAdmission")
+	}
 	if g.IntN(4) == 0 && spec["taint"] != nil {
 		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
 	}
