@@ -272,6 +272,10 @@ func (v *validator) replace(spec *v1alpha1.NodeReadinessRuleSpec) {
 	}
 	if r.Annotation != nil {
 		v.annotation("spec.timeout.replace.annotation.key", r.Annotation.Key)
+		if key := spec.CompletionAnnotation; key != "" && key == r.Annotation.Key {
+			v.Invalid("spec.completionAnnotation", "must not be the key of timeout.replace.annotation, or nodes that become "+
+				"ready would be replaced: choose another key")
+		}
 	}
 	if r.MaxPerHour != nil && (*r.MaxPerHour < 1 || *r.MaxPerHour > v1alpha1.MaxReplacementsListed) {
 		v.Invalid("spec.timeout.replace.maxPerHour", "must be from 1 to %d", v1alpha1.MaxReplacementsListed)

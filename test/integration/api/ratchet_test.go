@@ -79,6 +79,8 @@ func TestStoredRuleThatBreaksANewerRule(t *testing.T) {
 		"pod-admission":         {"podAdmission: Warn", "podAdmission: None"},
 		"pod-admission-soft":    {"{taint: {effect: PreferNoSchedule}, podAdmission: Deny}", "podAdmission: None"},
 		"existing-nodes":        {"existingNodes: Some", "existingNodes: None"},
+		"one-annotation": {`{completionAnnotation: a, timeout: {seconds: 9, action: Replace,
+			replace: {annotation: {key: a}}}}`, "completionAnnotation: null"},
 		"several-at-once": {
 			`{nodeSelector: {matchLabels: null}, taint: {key: "a b", effect: x}, conditionPolicy: anyOf,
 				enforcementMode: bootstrap-only, maxUnavailable: -1}`,
