@@ -133,6 +133,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.sharedTaint()
 	l.probes()
 	l.remote()
+	l.health()
 	l.limit()
 	l.publish()
 	l.replace()
