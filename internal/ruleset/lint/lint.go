@@ -45,6 +45,8 @@ var (
 	AutoscalerLimit = kind("AutoscalerLimit")
 	// ShortMaxAge: a condition of kubelet or of a probe becomes stale between two reports.
 	ShortMaxAge = kind("ShortMaxAge")
+	// ShortTimeout: the timeout ends before a node can be ready.
+	ShortTimeout = kind("ShortTimeout")
 	// NeverRepeated: a condition is reported only once, so it stays stale, or from before the boot.
 	NeverRepeated = kind("NeverRepeated")
 	// Deadlock: a pod that the rule waits for, or the operator, does not tolerate the rule's taint, or that of a rule
@@ -140,6 +142,7 @@ func Warnings(rule *ruleset.Rule, others *ruleset.Set, facts Facts) []Warning {
 	l.labels()
 	l.autoscalers()
 	l.conditions()
+	l.timeout()
 	l.pods()
 	l.daemonSets()
 	l.found = append(l.found, KeptAway(rule, facts.Workloads)...)
@@ -326,6 +329,22 @@ func (l *linter) repeated(condition string) (apart int32) {
 		}
 	}
 	return apart
+}
+
+// timeout warns about a timeout that ends on each new node, also if its evidence holds from the beginning.
+func (l *linter) timeout() {
+	t, s := l.rule.Spec.Timeout, l.rule.Spec.Stabilization
+	if t == nil || s == nil || t.Seconds == nil || t.Action != v1alpha1.TimeoutActionRelease && !t.Replaces() {
+		return
+	}
+	name, seconds := "minHoldSeconds", s.MinHoldSeconds
+	if s.ReadySeconds > seconds {
+		name, seconds = "readySeconds", s.ReadySeconds
+	}
+	if *t.Seconds <= seconds {
+		l.warn(ShortTimeout, "spec.timeout.seconds", "the timeout ends before %s, %d seconds: a new node times out even if "+
+			"its evidence holds, and with bootstrap-only it never completes; set more than that", name, seconds)
+	}
 }
 
 // required warns about required rules that do not exist, or that select none of the nodes.

@@ -318,6 +318,16 @@ func TestWarnings(t *testing.T) {
 		"a condition that is not set again after a reboot": {rule: good().Condition("NetworkUnavailable").RearmOnReboot(),
 			want: []Code{NeverRepeated}, says: "spec.rearmOn"},
 		"not one that is repeated, nor without rearmOn": {rule: good().Condition("NetworkUnavailable")},
+		"a timeout before minHoldSeconds": {
+			rule: good().BootstrapOnly().MinHoldSeconds(600).Timeout(600, 0, v1alpha1.TimeoutActionRelease),
+			want: []Code{ShortTimeout}, says: "spec.timeout.seconds: the timeout ends before minHoldSeconds, 600 seconds"},
+		"a timeout before readySeconds": {rule: good().ReadySeconds(901).Replace(900, 1, "example.com/replace"),
+			want: []Code{ShortTimeout}, says: "before readySeconds, 901 seconds"},
+		"not a longer one": {
+			rule: good().MinHoldSeconds(600).ReadySeconds(60).Timeout(601, 0, v1alpha1.TimeoutActionRelease)},
+		"not one that only reports": {rule: good().MinHoldSeconds(600).Timeout(300, 0, v1alpha1.TimeoutActionKeep)},
+		"nor one for evidence that does not appear": {
+			rule: good().MinHoldSeconds(600).Timeout(0, 300, v1alpha1.TimeoutActionRelease)},
 		"a selector that takes in the control plane": {rule: build.MakeRule("r").SelectorExpression("kubernetes.io/os",
 			"Exists").Condition("c").Taint(taint, "", corev1.TaintEffectNoSchedule), want: []Code{ControlPlane}},
 		"a node of the control plane that is selected": {rule: good(),
