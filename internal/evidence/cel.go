@@ -5,7 +5,10 @@ package evidence
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence/condition"
@@ -33,9 +36,18 @@ func (q cel) judge(f *Facts, now time.Time) (condition.Judgement, finding) {
 	if f.Gathered.value == nil {
 		f.Gathered.value = expression.ValueOf(f.Node)
 	}
-	satisfied, err := q.Eval(f.Gathered.value)
+	value := f.Gathered.value
+	if f.Own != nil && slices.ContainsFunc(f.Node.Spec.Taints, f.isOwn) {
+		node := *f.Node
+		node.Spec.Taints = slices.DeleteFunc(slices.Clone(node.Spec.Taints), f.isOwn)
+		value = expression.ValueOf(&node)
+	}
+	satisfied, err := q.Eval(value)
 	return f.undated(satisfied && err == nil, false, now), celFound{err}
 }
+
+// isOwn reports whether a taint is the rule's own. A rule that waits for its absence would hold a new node for ever.
+func (f *Facts) isOwn(t corev1.Taint) bool { return t.MatchTaint(f.Own) }
 
 // celFound is the error of the evaluation, or nil.
 type celFound struct{ err error }

@@ -130,6 +130,27 @@ func TestARequiredRuleThatWaitsForTheBoot(t *testing.T) {
 	}
 }
 
+// TestAnExpressionDoesNotSeeTheRulesOwnTaint: if it did, the rule would hold a new node for ever.
+func TestAnExpressionDoesNotSeeTheRulesOwnTaint(t *testing.T) {
+	rule := requiring(t, v1alpha1.Requirement{Name: "x", CEL: &v1alpha1.CELRequirement{
+		Expression: "node.spec.taints.all(t, t.effect != 'NoSchedule')"}})
+	other := *rule
+	other.Taint = &corev1.Taint{Key: "example.com/other", Effect: corev1.TaintEffectNoSchedule}
+	node := build.MakeNode("n").Taint(rule.Taint.Key, "of kubelet", rule.Taint.Effect).Obj()
+	facts := &evidence.Facts{Node: node, Gathered: &evidence.Gathered{}}
+	for range 2 { // with what the first rules have left in the facts
+		if got := Evaluate(rule, facts, Observed{}, start); !got.Ready {
+			t.Error("a rule sees its own taint")
+		}
+		if got := Evaluate(&other, facts, Observed{}, start); got.Ready {
+			t.Error("a rule does not see the taint of another one")
+		}
+	}
+	if len(node.Spec.Taints) != 1 {
+		t.Error("the node has been changed")
+	}
+}
+
 // TestInvalidRulesAreEvaluatedToo: a rule that is frozen because its spec is invalid is evaluated with all others, and
 // must not keep the node from them.
 func TestInvalidRulesAreEvaluatedToo(t *testing.T) {
