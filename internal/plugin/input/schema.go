@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
@@ -74,6 +75,8 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 		out = append(out, Fault{"metadata.name", msgs[0]})
 	}
 	track := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
+	object := rule.DeepCopy().Object
+	defaulting.PruneNonNullableNullsWithoutDefaults(object, c.structural)
 	for _, path := range pruning.PruneWithOptions(rule.DeepCopy().Object, c.structural, true, track) {
 		message := "unknown field"
 		if name := convert.Renamed(path); name != "" {
@@ -81,10 +84,10 @@ func Check(ctx context.Context, rule *unstructured.Unstructured) ([]Fault, error
 		}
 		out = append(out, Fault{path, message})
 	}
-	errs := validation.ValidateCustomResource(nil, rule.Object, c.schema)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, rule.Object)...)
+	errs := validation.ValidateCustomResource(nil, object, c.schema)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, c.structural, object)...)
 	if !slices.ContainsFunc(errs, blocks) {
-		more, _ := c.cel.Validate(ctx, nil, c.structural, rule.Object, nil, celconfig.RuntimeCELCostBudget)
+		more, _ := c.cel.Validate(ctx, nil, c.structural, object, nil, celconfig.RuntimeCELCostBudget)
 		errs = append(errs, more...)
 	}
 	for _, e := range errs {

@@ -49,3 +49,34 @@ func TestCheck(t *testing.T) {
 		}
 	})
 }
+
+// TestEmptyFields: the API server stores a rule without the fields that a template left empty.
+func TestEmptyFields(t *testing.T) {
+	const required = `"nodeSelector": {"matchLabels": {"a": "b"}}, "enforcementMode": "continuous",
+		"conditions": [{"type": "a", "requiredStatus": "True"}], `
+	rule := func(optional string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON([]byte(`{"apiVersion": "readiness.node.x-k8s.io/v1alpha1", "kind": "NodeReadinessRule",
+			"metadata": {"name": "a"}, "spec": {` + required + optional + "}}")); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	for spec, want := range map[string][]Fault{
+		`"timeout": null, "dryRun": null, "taint": {"key": "a", "value": null, "effect": "NoSchedule"}`: nil,
+		`"taint": {"key": "a", "effect": null}`: {
+			{"spec.taint.effect", "Required value"}},
+	} {
+		before := rule(spec)
+		got, err := Check(t.Context(), before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", spec, diff)
+		}
+		if diff := cmp.Diff(rule(spec).Object, before.Object); diff != "" {
+			t.Errorf("%s: the rule has been changed: %s", spec, diff)
+		}
+	}
+}
