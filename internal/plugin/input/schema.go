@@ -102,7 +102,10 @@ func Cured(faults []Fault) (out []Fault) {
 	for _, f := range faults {
 		switch {
 		case strings.HasSuffix(f.Message, `must be of type string: "boolean"`):
-			f.Message = `must be a string, and YAML reads this as a boolean: put it in quotes, as "True"`
+			f.Message = "must be a string, and YAML reads this as a boolean: put it in quotes"
+			if strings.HasSuffix(f.Field, "Status") { // labels are true rather than True
+				f.Message += `, as "True"`
+			}
 			cured.Insert(f.Field)
 		case strings.HasSuffix(f.Message, `must be of type integer: "string"`):
 			f.Message = "must be a number without a unit and without quotes, such as 300"

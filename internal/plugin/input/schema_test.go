@@ -80,3 +80,18 @@ func TestEmptyFields(t *testing.T) {
 		}
 	}
 }
+
+// TestCured: who follows the advice must not select nodes by another value than the one that was meant.
+func TestCured(t *testing.T) {
+	for field, want := range map[string]string{
+		"spec.conditions[0].requiredStatus":                    `put it in quotes, as "True"`,
+		"spec.conditions[0].defaultStatus":                     `put it in quotes, as "True"`,
+		"spec.nodeSelector.matchLabels.nvidia.com/gpu.present": "put it in quotes",
+		"spec.timeout.replace.annotation.value":                "put it in quotes",
+	} {
+		got := Cured([]Fault{{field, field + ` in body must be of type string: "boolean"`}, {field, "is not allowed"}})
+		if len(got) != 1 || !strings.HasSuffix(got[0].Message, want) {
+			t.Errorf("%s: %v, want %q", field, got, want)
+		}
+	}
+}
