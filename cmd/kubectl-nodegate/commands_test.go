@@ -337,6 +337,17 @@ var _ = Describe("release and hold", func() {
 		Expect(override(ctx, "asked")).To(Equal("Hold"))
 	})
 
+	It("say whose pods hold evicts", func(ctx context.Context) {
+		node(ctx, "evicting")
+		node(ctx, "keeping")
+		ruleFor(ctx, "keeping", "keeping")
+		create(ctx, network("evicting", "evicting").Taint("readiness.k8s.io/evicting", "", corev1.TaintEffectNoExecute).Obj())
+		_, _, err := nodegate(ctx, "hold", "evicting", "keeping")
+		Expect(err).To(ContainSubstring("warning: a NoExecute taint evicts the pods of node evicting that do not"))
+		_, _, err = nodegate(ctx, "hold", "keeping")
+		Expect(err).NotTo(ContainSubstring("evict"))
+	})
+
 	It("only try it in a dry run", func(ctx context.Context) {
 		node(ctx, "tried")
 		for how, says := range map[string]string{"client": "(dry run)", "server": "(server dry run)"} {

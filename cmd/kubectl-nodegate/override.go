@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,8 @@ func newHold(p *plugin) *cobra.Command {
 		Use:   "hold NODE...",
 		Short: "Taint nodes for all rules that select them, and keep the taints",
 		Long: `Taint nodes for all rules that select them, and keep the taints regardless of the evidence, until
-"kubectl nodegate hold --undo" or the end of --duration. It sets the annotation
+"kubectl nodegate hold --undo" or the end of --duration. A NoExecute taint evicts the pods that do
+not tolerate it, regardless of limits and PodDisruptionBudgets. It sets the annotation
 ` + v1alpha1.OverrideAnnotation + ` on the nodes.`,
 		Example: "  kubectl nodegate hold worker-3 --duration 2h\n  kubectl nodegate hold worker-3 --undo",
 	})
@@ -125,16 +127,17 @@ func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node)
 		return fmt.Sprintf("Removes the override of %s: the rules decide again.", which)
 	}
 	held := 0
-	var without []*corev1.Node
+	var without, evicting []*corev1.Node
 	for _, node := range nodes {
 		e := moment.Node(node)
 		if isHeld(e) {
 			held++
 		}
-		if !slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
-			return r.Mode == "Enforced" && r.State != "" && (r.Taint != nil || r.Health != nil)
-		}) {
+		if !enforces(e, func(r *report.RuleExplanation) bool { return r.Taint != nil || r.Health != nil }) {
 			without = append(without, node)
+		}
+		if enforces(e, evicts) {
+			evicting = append(evicting, node)
 		}
 	}
 	switch {
@@ -155,11 +158,27 @@ func (o *overrideOptions) announce(moment *explain.Moment, nodes []*corev1.Node)
 	}
 	text = fmt.Sprintf("Holds %s: the operator adds the taints of all matching rules and keeps them %s, "+
 		"regardless of the evidence. The same applies to the rules' verdicts for /health.", which, until)
+	if len(evicting) > 0 {
+		text += fmt.Sprintf("\nwarning: a NoExecute taint evicts the pods of %s that do not tolerate it, regardless of "+
+			"limits and PodDisruptionBudgets", names(evicting))
+	}
 	if len(without) > 0 {
 		text += fmt.Sprintf("\nwarning: no enforced rule with a taint or health selects %s: hold has no effect there until "+
 			"one does. \"kubectl cordon\" works on any node.", names(without))
 	}
 	return text
+}
+
+// enforces reports whether an enforced rule that selects a node is as given.
+func enforces(e *report.NodeExplanation, is func(*report.RuleExplanation) bool) bool {
+	return slices.ContainsFunc(e.Rules, func(r report.RuleExplanation) bool {
+		return r.Mode == "Enforced" && r.State != "" && is(&r)
+	})
+}
+
+// evicts reports whether the taint of a rule evicts pods that run on a node.
+func evicts(r *report.RuleExplanation) bool {
+	return r.Taint != nil && strings.HasSuffix(r.Taint.Taint, ":"+string(corev1.TaintEffectNoExecute))
 }
 
 // isHeld reports whether a rule keeps pods or the traffic of load balancers away from a node.
