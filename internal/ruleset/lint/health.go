@@ -4,7 +4,9 @@
 package lint
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -15,10 +17,21 @@ import (
 // VerdictUnused: the rule only answers /health, and none of the checks is its verdict.
 var VerdictUnused = kind("VerdictUnused")
 
-// health warns about a rule whose evidence has no effect: /health answers by the checks alone.
+// health warns about checks of rules that do not exist, and about a rule whose evidence has no effect, because /health
+// answers by the checks alone.
 func (l *linter) health() {
 	spec := l.rule.Spec
-	if spec.Health == nil || spec.Taint != nil || spec.EvictionGuard != nil || spec.Publish != nil || l.readyOnly() ||
+	if spec.Health == nil {
+		return
+	}
+	for i := range spec.Health.Checks {
+		name, ofRule := strings.CutPrefix(spec.Health.Checks[i].Name, "rule:")
+		if ofRule && name != l.rule.Name && l.others != nil && l.others.Named(name) == nil {
+			l.warn(UnknownRule, fmt.Sprintf("spec.health.checks[%d].name", i), "rule %s does not exist: until it does, the "+
+				"check passes if the node is Ready", name)
+		}
+	}
+	if spec.Taint != nil || spec.EvictionGuard != nil || spec.Publish != nil || l.readyOnly() ||
 		slices.ContainsFunc(append(l.overlapping(), l.rule), l.checksVerdict) {
 		return
 	}

@@ -23,7 +23,7 @@ type Code string
 var (
 	// SharedTaint: another rule may claim the same taint on the same nodes.
 	SharedTaint = kind("SharedTaint")
-	// ConditionTaken: another rule may publish the same condition on the same nodes.
+	// ConditionTaken: another rule may publish the same condition on the same nodes, or a probe of the rule does.
 	ConditionTaken = kind("ConditionTaken")
 	// RemoteAddress: a probe or a health check asks another machine, which node agents do only with --allow-remote.
 	RemoteAddress = kind("RemoteAddress")
@@ -62,13 +62,13 @@ var (
 	NoReadinessProbe = kind("NoReadinessProbe")
 	// ControlPlane: the rule selects nodes of the control plane.
 	ControlPlane = kind("ControlPlane")
-	// UnknownRule: the rule requires a rule that does not exist.
+	// UnknownRule: the rule requires a rule that does not exist, or checks its verdict.
 	UnknownRule = kind("UnknownRule")
 	// NotServed: nothing in the cluster serves a field of the rule.
 	NotServed = kind("NotServed")
 	// TakesEffect: a write puts the rule in force, or ends that. Only the operator's webhook knows.
 	TakesEffect = kind("TakesEffect")
-	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes.
+	// NeverSatisfied: the rule requires a rule that cannot select any of its nodes, or two pods of a DaemonSet.
 	NeverSatisfied = kind("NeverSatisfied")
 )
 
@@ -263,6 +263,10 @@ func (l *linter) publish() {
 			l.warn(ConditionTaken, "spec.publish.conditionType", "rule %s publishes the condition %s, too: on %s only one of "+
 				"the two publishes it, a probe before a rule and an older rule before a younger one", o.Name, t, l.whereBoth(o))
 		}
+	}
+	if probes(l.rule, t) {
+		l.warn(ConditionTaken, "spec.publish.conditionType", "a probe of this rule publishes the condition %s, so the rule "+
+			"itself never does: choose another type", t)
 	}
 	if !l.rule.Limit.Total() {
 		u := l.unlimited("10%")

@@ -433,6 +433,17 @@ func TestWarnings(t *testing.T) {
 			rule: build.MakeRule("good").Selector(pool, "workers").Condition("Ready").Health("node_ready")},
 		"not where another rule has the check": {rule: good().Untainted().Health("node_ready"),
 			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule").Health("rules")}},
+		"the verdict of a rule that is not there": {rule: good().Health("rule:good", "rule:other", "rule:nope"),
+			others: []*build.RuleWrapper{other().Taint("example.com/other", "", "NoSchedule")}, want: []Code{UnknownRule},
+			says: "spec.health.checks[2].name: rule nope does not exist"},
+		"a condition that the rule and its own probe publish": {
+			rule: good().MaxUnavailable("1").Publish("example.com/P").Probe("example.com/P", 1), want: []Code{ConditionTaken},
+			says: "spec.publish.conditionType: a probe of this rule publishes the condition example.com/P"},
+		"two pods of one DaemonSet": {
+			rule: waitsFor(good(), v1alpha1.PodsRequirement{OwnerDaemonSet: "init", MinReady: new(int32(2))}),
+			want: []Code{NeverSatisfied}, says: "spec.requirements[0].pods.minReady: a DaemonSet has one pod on a node"},
+		"one pod of a DaemonSet": {
+			rule: waitsFor(good(), v1alpha1.PodsRequirement{OwnerDaemonSet: "init", MinReady: new(int32(1))})},
 		"a rule that is required and is not there": {rule: good().After("preinit"), others: []*build.RuleWrapper{},
 			want: []Code{UnknownRule}},
 		"a rule that is required for other nodes": {rule: good().After("other"),

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
@@ -18,15 +19,19 @@ import (
 
 // pods warns about the workloads of the pods that the rule requires.
 func (l *linter) pods() {
-	if l.facts.Workloads == nil {
-		return
-	}
 	for i := range l.rule.Requirements {
 		p, ok := l.rule.Requirements[i].Kind.(*evidence.Pods)
 		if !ok {
 			continue
 		}
 		field := fmt.Sprintf("spec.requirements[%d].pods", i)
+		if p.OwnerDaemonSet != "" && ptr.Deref(p.MinReady, 1) > 1 {
+			l.warn(NeverSatisfied, field+".minReady", "a DaemonSet has one pod on a node: no node is ever ready; remove "+
+				"minReady")
+		}
+		if l.facts.Workloads == nil {
+			continue
+		}
 		made := l.madeBy(p)
 		if len(made) == 0 {
 			owner := ""
