@@ -14,8 +14,11 @@ import (
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
-// VerdictUnused: the rule only answers /health, and none of the checks is its verdict.
-var VerdictUnused = kind("VerdictUnused")
+// The warnings of rules with health.
+var (
+	// VerdictUnused: the rule only answers /health, and none of the checks is its verdict.
+	VerdictUnused = kind("VerdictUnused")
+)
 
 // health warns about checks of rules that do not exist, and about a rule whose evidence has no effect, because /health
 // answers by the checks alone.

@@ -101,15 +101,7 @@ func (g *generator) spec(rule int) string {
 		}
 	}
 	g.options(spec)
-	if raw, err := json.Marshal(spec["requirements"]); err == nil && strings.Contains(string(raw), "daemonSets") {
-		spec["maxUnavailable"] = one(g, 1, 2)
-		if taint, ok := spec["taint"].(object); ok {
-			taint["effect"] = one(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")
-		}
-	}
-	if taint, ok := spec["taint"].(object); ok && taint["effect"] == "PreferNoSchedule" {
-		delete(spec, "podAdmission")
-	}
+	g.allowed(spec)
 	if g.IntN(4) == 0 && spec["taint"] != nil {
 		spec["timeout"] = object{"seconds": 60, "action": "Replace", "replace": json.RawMessage(g.replace(rule, false))}
 	}
@@ -122,6 +114,20 @@ func (g *generator) spec(rule int) string {
 		panic(err)
 	}
 	return string(raw)
+}
+
+// allowed makes a spec one that the API server accepts.
+func (g *generator) allowed(spec map[string]any) {
+	taint, tainted := spec["taint"].(map[string]any)
+	if raw, err := json.Marshal(spec["requirements"]); err == nil && strings.Contains(string(raw), "daemonSets") {
+		spec["maxUnavailable"] = one(g, 1, 2)
+		if tainted {
+			taint["effect"] = one(g, "NoSchedule", "NoSchedule", "PreferNoSchedule")
+		}
+	}
+	if tainted && taint["effect"] == "PreferNoSchedule" {
+		delete(spec, "podAdmission")
+	}
 }
 
 // another gives a rule another condition.
