@@ -46,7 +46,7 @@ func (t *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return t.RoundTripper.RoundTrip(r)
 	}
-	if resource, name := path.Split(r.URL.Path); name != f.Lease || path.Base(resource) != "leases" {
+	if !f.renews(r.URL.Path) {
 		if f.expired() {
 			if r.Body != nil {
 				_ = r.Body.Close() // as a RoundTripper must
@@ -59,15 +59,17 @@ func (t *fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.RoundTripper.RoundTrip(r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case err != nil:
-		f.failed = true
-	case answer.StatusCode == http.StatusOK:
-		f.renewed, f.failed = begun, false
-	default: // if the lease was deleted, the election may write, to create it
-		f.failed = answer.StatusCode != http.StatusNotFound
+	f.failed = err != nil || answer.StatusCode != http.StatusOK && answer.StatusCode != http.StatusCreated
+	if !f.failed {
+		f.renewed = begun
 	}
 	return answer, err
+}
+
+// renews reports whether a write is about the lease. If the lease was deleted, the election creates it again.
+func (f *Fence) renews(of string) bool {
+	resource, name := path.Split(of)
+	return name == f.Lease && path.Base(resource) == "leases" || name == "leases"
 }
 
 func (f *Fence) clock() time.Time {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -38,16 +39,16 @@ func TestFence(t *testing.T) {
 	server := &answers{status: http.StatusOK}
 	transport := (&Fence{Lease: "operator.nodegate.io", Valid: 10 * time.Second,
 		now: func() time.Time { return now }}).Wrap(server)
-	send := func(method, path string) error {
+	send := func(method, to string) error {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, "https://server"+path, strings.NewReader("{}"))
+		r, err := http.NewRequestWithContext(t.Context(), method, "https://server"+to, strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := len(server.sent)
 		answer, err := transport.RoundTrip(r)
 		if errors.Is(err, errExpired) == (len(server.sent) > before) {
-			t.Errorf("%s %s: sent %v, and %v", method, path, server.sent[before:], err)
+			t.Errorf("%s %s: sent %v, and %v", method, to, server.sent[before:], err)
 		}
 		if err == nil {
 			_ = answer.Body.Close()
@@ -63,10 +64,10 @@ func TestFence(t *testing.T) {
 	}
 	may := func(when string, want error) {
 		t.Helper()
-		for _, path := range []string{node, strings.Replace(lease, "operator.", "other.", 1),
+		for _, of := range []string{node, strings.Replace(lease, "operator.", "other.", 1),
 			"/api/v1/namespaces/nodegate-system/secrets/operator.nodegate.io"} {
-			if err := send(http.MethodPatch, path); errors.Is(err, errExpired) != (want != nil) {
-				t.Errorf("%s, %s: %v", when, path, err)
+			if err := send(http.MethodPatch, of); errors.Is(err, errExpired) != (want != nil) {
+				t.Errorf("%s, %s: %v", when, of, err)
 			}
 		}
 		if err := send(http.MethodGet, node); errors.Is(err, errExpired) {
@@ -102,9 +103,14 @@ func TestFence(t *testing.T) {
 		pass(0, true)
 		may("after a renewal", nil)
 	}
-	server.status = http.StatusNotFound
+	server.status = http.StatusConflict // of the lease's UID, since the lease was deleted
 	pass(time.Second, true)
-	may("after the lease was deleted: the election creates it again", nil)
-	pass(10*time.Second, false)
+	may("after the lease was deleted", errExpired)
+	server.status = http.StatusCreated
+	if err := send(http.MethodPost, path.Dir(lease)); err != nil {
+		t.Errorf("creating the lease: %v", err)
+	}
+	may("after the election has created it", nil)
+	pass(11*time.Second, false)
 	may("the election has not renewed it", errExpired)
 }

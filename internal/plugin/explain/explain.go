@@ -6,6 +6,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,10 +160,31 @@ func (w *Moment) others(nodes []*corev1.Node) {
 	if w.All != nil && len(nodes) > 0 {
 		known = w.All()
 	}
-	distribute(w.fleet, nodes, func(node *corev1.Node, reserve Reserve) *Decided {
-		// Reading the pods of each node would take a request for each.
-		return Decide(node, w.Rules, known, w.Now, reserve, nil)
+	distribute(w.fleet, nodes, func(node *corev1.Node, reserve Reserve) {
+		Decide(node, w.Rules, known, w.Now, reserve, nil) // reading the pods of each node would take a request for each
 	})
+}
+
+// distribute reserves what the limits leave. Nodes that are unready for longest come first.
+func distribute(f *fleet.Fleet, nodes []*corev1.Node, decide func(*corev1.Node, Reserve)) {
+	type claim struct {
+		rule types.UID
+		node string
+		limit.Request
+	}
+	var claims []claim
+	for _, node := range nodes {
+		decide(node, func(rule *ruleset.Rule, ask limit.Request) string {
+			claims = append(claims, claim{rule.UID, node.Name, ask})
+			return ""
+		})
+	}
+	slices.SortFunc(claims, func(a, b claim) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.node, b.node))
+	})
+	for _, c := range claims {
+		f.Reserve(c.rule, c.node, c.Request)
+	}
 }
 
 // Decided has the decisions about one node, and what the operator writes for them.

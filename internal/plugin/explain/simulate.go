@@ -155,41 +155,10 @@ func (s *Simulation) replace(before, file *v1alpha1.NodeReadinessRule) *ruleset.
 
 // reserve distributes what the limits leave after all possible releases.
 func (s *Simulation) reserve() {
-	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve Reserve) *Decided {
+	distribute(s.fleet, s.Nodes, func(node *corev1.Node, reserve Reserve) {
 		d := Decide(node, s.set, s.evidence, s.Now, reserve, s.runs(node))
 		s.record(node, d.Decisions, func(d *state.Decision) bool { return d.Was.Claimed && d.Claim })
-		return d
 	})
-}
-
-// distribute reserves what the limits leave. Nodes that are unready for longest come first. A node whose annotations
-// have no room for the record asks, but does not claim: the operator gives its place back.
-func distribute(f *fleet.Fleet, nodes []*corev1.Node, decide func(*corev1.Node, Reserve) *Decided) {
-	type claim struct {
-		rule types.UID
-		node string
-		limit.Request
-	}
-	var claims []claim
-	for _, node := range nodes {
-		asked := map[types.UID]limit.Request{}
-		d := decide(node, func(rule *ruleset.Rule, ask limit.Request) string {
-			asked[rule.UID] = ask
-			return ""
-		})
-		for i := range d.Decisions {
-			rule := d.Decisions[i].Rule.UID
-			if ask, ok := asked[rule]; ok && d.Decisions[i].Claim {
-				claims = append(claims, claim{rule, node.Name, ask})
-			}
-		}
-	}
-	slices.SortFunc(claims, func(a, b claim) int {
-		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.node, b.node))
-	})
-	for _, c := range claims {
-		f.Reserve(c.rule, c.node, c.Request)
-	}
 }
 
 // node decides about a node, and notes what the simulated rules would do to it.
