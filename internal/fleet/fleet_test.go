@@ -455,7 +455,7 @@ func TestWhatWasSeenOfANodeIsNotTakenForItsNamesakes(t *testing.T) {
 }
 
 func TestWhatWasSeenOfEvidenceIsNotTakenForOtherEvidence(t *testing.T) {
-	seen := readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true, Rearmed: true}
+	seen := readiness.Observed{Ready: true, Since: now, Refreshed: now, Watched: true, Unarmed: true}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.NodeReadinessRuleSpec)
 		kept   bool

@@ -62,12 +62,12 @@ const (
 	seenTurned
 	seenAssumed
 	seenUnread
-	seenRearmed
+	seenUnarmed
 )
 
 func seenOf(o *readiness.Observed) seen {
 	var bits seen
-	for i, flag := range [...]bool{o.Ready, o.Watched, o.Turned, o.Assumed, o.Unread, o.Rearmed} {
+	for i, flag := range [...]bool{o.Ready, o.Watched, o.Turned, o.Assumed, o.Unread, o.Unarmed} {
 		if flag {
 			bits |= 1 << i
 		}
@@ -78,7 +78,7 @@ func seenOf(o *readiness.Observed) seen {
 func (p *pair) observed() readiness.Observed {
 	return readiness.Observed{Since: moment(p.since), Refreshed: moment(p.refreshed), Ready: p.seen&seenReady != 0,
 		Watched: p.seen&seenWatched != 0, Turned: p.seen&seenTurned != 0, Assumed: p.seen&seenAssumed != 0,
-		Unread: p.seen&seenUnread != 0, Rearmed: p.seen&seenRearmed != 0}
+		Unread: p.seen&seenUnread != 0, Unarmed: p.seen&seenUnarmed != 0}
 }
 
 func nanos(t time.Time) int64 {

@@ -160,7 +160,8 @@ func remember(v *readiness.Verdict, before readiness.Observed, in *nodeview.Inpu
 	}
 	was := &in.State
 	v.Observed.Watched = in.Rule.Mode == ruleset.Enforced && (in.Watched || !was.Rebooted)
-	v.Observed.Rearmed = !was.Boot.Bound.IsZero() || before.Rearmed && was.Record.BootID != ""
+	v.Observed.Unarmed = in.Rule.Spec.RearmsOnReboot() && was.Boot.Bound.IsZero() &&
+		(before.Unarmed || was.Record.BootID == "")
 }
 
 // unknown reports whether nothing follows from the state of a node under a rule, because evidence could not be read or
@@ -169,10 +170,10 @@ func unknown(d *state.Decision) bool {
 	return d.Booting || d.Verdict.Unknown && d.State == v1alpha1.NodeStateExempt
 }
 
-// sinceBoot reports whether a rule has re-armed the node at its last boot, as far as this process knows, and does not
-// wait for evidence from after the boot any more.
+// sinceBoot reports whether a rule has re-armed the node at its last boot, unless this process knows better, and does
+// not wait for evidence from after the boot any more.
 func sinceBoot(d *state.Decision, node *corev1.Node) bool {
-	return d.Verdict.Observed.Rearmed && d.Rule.Spec.RearmsOnReboot() && d.Record.NotBefore.IsZero() &&
+	return !d.Verdict.Observed.Unarmed && d.Rule.Spec.RearmsOnReboot() && d.Record.NotBefore.IsZero() &&
 		d.Record.BootID == nodeview.BootID(node.Status.NodeInfo.BootID)
 }
 

@@ -97,7 +97,7 @@ func TestWhatCannotBeReadChangesNothing(t *testing.T) {
 				t.Errorf("expired is %t, marked %q, guard %q", d.Expired, d.Record.Mark, d.Hold.State)
 			}
 			seen := c.observed
-			seen.Watched, seen.Unread, seen.Rearmed = d.Rule.Mode == ruleset.Enforced, true, true
+			seen.Watched, seen.Unread = d.Rule.Mode == ruleset.Enforced, true
 			if d.Verdict.Unknown && (d.Verdict.Ready || d.Verdict.Observed != seen) {
 				t.Errorf("ready is %t, observed %+v", d.Verdict.Ready, d.Verdict.Observed)
 			}
@@ -288,11 +288,15 @@ func TestAPublishedConditionSaysThatNothingIsKnown(t *testing.T) {
 			false, "Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown"},
 		"it waits for the boot, and the link is broken": {booting, requires().EvictionGuard(600), rebooted, false, true,
 			"Exempt Booting, Unknown Booting", "Exempt EvidenceUnknown Active"},
+		"it requires a condition that waits for the boot, and the link is broken": {rule("r", "Q").Publish(published),
+			requires().EvictionGuard(600), released + `}`, false, true,
+			"Exempt EvidenceUnknown, Unknown Booting", "Exempt EvidenceUnknown Active"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node().Created(now.Add(-2*time.Hour)).BootID("b2").Condition("Ready", "True", now.Add(-20*time.Minute)).
 				Heartbeat("Ready", now).Condition("A", "True", now.Add(-time.Minute)).
-				Condition("B", "True", now.Add(-time.Hour)).Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-r", c.record)
+				Condition("B", "True", now.Add(-time.Hour)).Condition("Q", "Unknown", now).Reason("Q", "NodegateRuleBooting", "").
+				Annotation(v1alpha1.RecordAnnotationPrefix+"uid-of-r", c.record)
 			claim := ""
 			if c.held {
 				n.Taint("example.com/second", "", corev1.TaintEffectNoSchedule)

@@ -346,8 +346,12 @@ func TestNoGuardBeginsByABootThatNoRecordHas(t *testing.T) {
 		`{"rule":"link","released":%q,"bootID":"b"}`:     HoldActive,
 		`{"rule":"link","guardedSince":%q,"bootID":"a"}`: HoldActive,
 	} {
-		n := lost().BootID("b").Annotation(recordKey, fmt.Sprintf(record, stamp(0))).Obj()
-		if got := HoldOn(r, n, at(10)).State; got != want {
+		n := lost().BootID("b").Annotation(recordKey, fmt.Sprintf(record, stamp(0)))
+		if got := HoldOn(r, n.Obj(), at(10)).State; got != HoldActive { // its heartbeat is the last one
+			t.Errorf("%s, unreachable: %q, want %q", record, got, HoldActive)
+		}
+		n.Untaint(corev1.TaintNodeUnreachable).Taint(corev1.TaintNodeNotReady, "", noExecute)
+		if got := HoldOn(r, n.Obj(), at(10)).State; got != want {
 			t.Errorf("%s: %q, want %q", record, got, want)
 		}
 	}

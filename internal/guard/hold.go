@@ -92,8 +92,8 @@ func HoldOf(in nodeview.Input) Hold {
 	if since.IsZero() {
 		// From a node that was never in service, pods are evicted only if it has a taint for that. Where a required rule
 		// waits for the boot, only that taint shows that the node is not just booting. While the record does not have the
-		// boot, Since moves with each heartbeat, and the guard would not end.
-		if released || in.Verdict.Ready || in.State.Rebooted ||
+		// boot, Since moves with each heartbeat, and the guard would not end. An unreachable node has none.
+		if released || in.Verdict.Ready || in.State.Rebooted && !unreachable(in.Node) ||
 			(!in.State.Released || in.Verdict.Booting) && !NodeControllerEvicts(in.Node) {
 			return Hold{}
 		}
@@ -201,6 +201,12 @@ func lostAt(in nodeview.Input) time.Time {
 // evicted from a node that is not ready.
 func NodeControllerEvicts(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return OfNodeController(&t) })
+}
+
+func unreachable(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return OfNodeController(&t) && t.Key == corev1.TaintNodeUnreachable
+	})
 }
 
 // AnyTaintEvicts reports whether the node has any taint that evicts pods.

@@ -105,6 +105,9 @@ func ContentOf(d *state.Decision) Content {
 		c.status, c.reason, c.why, c.blocking = corev1.ConditionTrue, reasonPublishedReady, "the node is ready", false
 	case d.State != v1alpha1.NodeStateHeld:
 		c.reason, c.why = v1alpha1.PublishedReasonPrefix+d.Reason, "the node is exempt: "
+		if d.Reason == state.ReasonUnknown && d.Verdict.Booting { // rules that require it wait for the same
+			c.reason = v1alpha1.PublishedReasonPrefix + state.ReasonBooting
+		}
 	case d.Verdict.Ready:
 		c.reason, c.staysFalse = v1alpha1.PublishedReasonPrefix+d.Reason, true
 		c.why, c.blocking = "the node is held: all evidence holds, but not for long enough yet", false

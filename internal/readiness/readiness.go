@@ -31,9 +31,9 @@ type Observed struct {
 	// Watched reports whether the process has observed the node since before its last reboot, with the rule in force.
 	// Package gate sets it.
 	Watched bool
-	// Rearmed says that the process has seen that the last reboot re-armed the node. Otherwise, the record may have the
+	// Unarmed says that the last reboot has not re-armed the node, as the process has seen: the record has got the
 	// boot ID because rearmOn was added after the boot. Package gate sets it.
-	Rearmed bool
+	Unarmed bool
 }
 
 // Verdict says whether a node is ready under a rule.

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,22 @@ func TestPodsThatCannotBeListed(t *testing.T) {
 	}
 	if !s.r.Expired(t.Context(), s.node, s.rule) {
 		t.Error("not replaced, although its pod is missing")
+	}
+}
+
+// TestAGuardBeginsOnceTheRecordHasTheReboot: nothing else may wake the node, and its pods would be evicted meanwhile.
+func TestAGuardBeginsOnceTheRecordHasTheReboot(t *testing.T) {
+	s := begins(t, build.MakeRule("rebooted").RearmOnReboot().EvictionGuard(600).Condition("Ready"))
+	s.at(0, func(w *build.NodeWrapper) { w.BootID("a").Condition("Ready", corev1.ConditionTrue, s.clock.Now()) })
+	s.clock.SetTime(s.begin.Add(time.Minute))
+	s.node = build.WrapNode(s.node).BootID("b").Condition("Ready", corev1.ConditionFalse, s.clock.Now()).
+		Taint(corev1.TaintNodeNotReady, "", corev1.TaintEffectNoExecute).Obj()
+	for _, guards := range []bool{false, true} {
+		result, err := s.r.Reconcile(t.Context(), request("n"))
+		at := strings.Contains(s.node.Annotations[s.rule.RecordKey()], "guardedSince")
+		if err != nil || at != guards || !guards && (result.RequeueAfter <= 0 || result.RequeueAfter > time.Second) {
+			t.Errorf("guards is %t, reconciled again after %s, %v", at, result.RequeueAfter, err)
+		}
 	}
 }
 

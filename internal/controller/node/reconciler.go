@@ -262,7 +262,7 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 		r.reportLeft(ctx, written, outcome.Left)
 		r.reportFull(p, written, outcome)
 		r.startups.settle(p.node.Name, p.set, p.decisions, true, p.now)
-		p.rehearse(written)
+		p.follow(written)
 		return r.finish(ctx, p, written, outcome)
 	case gone(err):
 		r.vanished(p, p.node, outcome, failure{reason: failurePatch, message: err.Error()})
@@ -273,12 +273,15 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
 }
 
-// rehearse requests another pass if a rule in dry-run has lost its taint by a write: what it would do without the taint
-// is not decided yet, and Relevant ignores the controller's own write.
-func (p *pass) rehearse(written *corev1.Node) {
+// follow requests another pass if more follows from a write, since Relevant ignores the controller's own ones: a rule in
+// dry-run has lost its taint, or the record has a reboot by now, without which no guard begins.
+func (p *pass) follow(written *corev1.Node) {
 	for i := range p.decisions {
-		if d := &p.decisions[i]; d.Rule.Mode == ruleset.DryRun && d.Was.Present &&
-			nodeview.Find(written, d.Rule.Taint) == nil {
+		d := &p.decisions[i]
+		rehearses := d.Rule.Mode == ruleset.DryRun && d.Was.Present && nodeview.Find(written, d.Rule.Taint) == nil
+		guards := d.Was.Rebooted && d.Rule.Spec.EvictionGuard != nil && !d.Verdict.Ready &&
+			!nodeview.StateOf(d.Rule, written, p.now).Rebooted
+		if rehearses || guards {
 			p.again(p.now)
 		}
 	}

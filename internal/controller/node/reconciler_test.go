@@ -426,7 +426,8 @@ var _ = Describe("The heartbeat filter", func() {
 	It("lets through what a verdict may depend on, and nothing else", func() {
 		now := time.Now()
 		base := build.MakeNode("a").Label("x", "1").Annotation("theirs", "1").Taint("t", "", corev1.TaintEffectNoSchedule).
-			BootID("b").Condition(cni, corev1.ConditionTrue, now)
+			BootID("b").Condition(cni, corev1.ConditionTrue, now).Condition("published", corev1.ConditionUnknown, now).
+			Reason("published", "NodegateRuleBooting", "")
 		for name, tc := range map[string]struct {
 			after *build.NodeWrapper
 			want  bool
@@ -445,6 +446,7 @@ var _ = Describe("The heartbeat filter", func() {
 			"another condition":   {build.WrapNode(base.Obj()).Condition("other", corev1.ConditionTrue, now), true},
 			"another reason":      {build.WrapNode(base.Obj()).Reason(cni, "Fine", ""), false},
 			"a reason of ours":    {build.WrapNode(base.Obj()).Reason(cni, "NodegateRuleReady", ""), true},
+			"a rule knows more":   {build.WrapNode(base.Obj()).Reason("published", "NodegateRuleOverBudget", ""), true},
 			"a lost condition":    {build.WrapNode(base.Obj()).Without(cni), true},
 			"a reboot":            {build.WrapNode(base.Obj()).BootID("c"), true},
 			"a cordon":            {build.WrapNode(base.Obj()).Cordoned(), true},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodegate/nodegate/api/v1alpha1"
 	"github.com/nodegate/nodegate/internal/evidence"
+	"github.com/nodegate/nodegate/internal/evidence/condition"
 	"github.com/nodegate/nodegate/internal/ruleset"
 )
 
@@ -141,6 +142,7 @@ func conditionsChanged(before, after []corev1.NodeCondition) bool {
 		b, a := &before[i], &after[i]
 		if b.Type != a.Type || b.Status != a.Status || !b.LastTransitionTime.Equal(&a.LastTransitionTime) ||
 			ours(b) != ours(a) || // another controller publishes it now
+			condition.Undecided(b) != condition.Undecided(a) || // the rule that publishes it knows more, or less
 			a.LastHeartbeatTime.Before(&b.LastHeartbeatTime) { // it is stale earlier than the last verdict said
 			return true
 		}
