@@ -323,12 +323,14 @@ func (l *linter) conditions() {
 }
 
 // repeated returns the maximum time between two reports of a condition of a probe, in seconds, or 0 if no probe
-// publishes it. Agents report an unchanged condition at the probe's first run after 5 minutes.
+// publishes it. Agents report an unchanged condition after the probe's first run that begins 5 minutes later. Runs are up
+// to a tenth of the period further apart.
 func (l *linter) repeated(condition string) (apart int32) {
 	for _, r := range append(l.overlapping(), l.rule) {
 		for i := range r.Spec.Probes {
 			if p := &r.Spec.Probes[i]; p.ConditionType == condition {
-				apart = max(apart, 300+ptr.Deref(p.PeriodSeconds, 30))
+				period := ptr.Deref(p.PeriodSeconds, 30)
+				apart = max(apart, 300+period+(period+9)/10+ptr.Deref(p.TimeoutSeconds, 10))
 			}
 		}
 	}

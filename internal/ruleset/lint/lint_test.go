@@ -304,14 +304,14 @@ func TestWarnings(t *testing.T) {
 			says: "at least 900"},
 		"not one that it just keeps": {rule: good().FreshCondition("Ready", 900)},
 		"a maximum age that a probe of the rule does not keep": {
-			rule: good().FreshCondition("example.com/P", 330).Probe("example.com/P", 1), want: []Code{ShortMaxAge},
+			rule: good().FreshCondition("example.com/P", 343).Probe("example.com/P", 1), want: []Code{ShortMaxAge},
 			says: "spec.conditions[1].maxAgeSeconds: node agents repeat condition example.com/P every 5 minutes"},
 		"a maximum age that a slow probe of another rule does not keep": {
 			rule: good().FreshCondition("example.com/P", 900), want: []Code{ShortMaxAge},
 			others: []*build.RuleWrapper{slowly(other().Taint("example.com/other", "", "NoSchedule").
 				Probe("example.com/P", 1))}},
 		"not one that the probe just keeps": {
-			rule: good().FreshCondition("example.com/P", 331).Probe("example.com/P", 1)},
+			rule: good().FreshCondition("example.com/P", 344).Probe("example.com/P", 1)},
 		"not a short one for a reporter of one's own": {rule: good().FreshCondition("example.com/GPU", 60)},
 		"a maximum age for what is never repeated": {rule: good().FreshCondition("NetworkUnavailable", 3600),
 			want: []Code{NeverRepeated}},
