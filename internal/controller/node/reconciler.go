@@ -273,8 +273,8 @@ func (r *Reconciler) write(ctx context.Context, p *pass, outcome taints.Outcome)
 	return r.fail(p, outcome, failurePatch, fmt.Errorf("patching node %q: %w", p.node.Name, err))
 }
 
-// follow requests another pass if more follows from a write, since Relevant ignores the controller's own ones: a rule in
-// dry-run has lost its taint, or the record has a reboot by now, without which no guard begins.
+// follow requests another pass if more follows from a write, since Relevant ignores the controller's own ones: a rule
+// in dry-run has lost its taint, or the record has a reboot by now, without which no guard begins.
 func (p *pass) follow(written *corev1.Node) {
 	for i := range p.decisions {
 		d := &p.decisions[i]

@@ -323,8 +323,8 @@ func (l *linter) conditions() {
 }
 
 // repeated returns the maximum time between two reports of a condition of a probe, in seconds, or 0 if no probe
-// publishes it. Agents report an unchanged condition after the probe's first run that begins 5 minutes later. Runs are up
-// to a tenth of the period further apart.
+// publishes it. Agents report an unchanged condition after the probe's first run that begins 5 minutes later. Runs are
+// up to a tenth of the period further apart.
 func (l *linter) repeated(condition string) (apart int32) {
 	for _, r := range append(l.overlapping(), l.rule) {
 		for i := range r.Spec.Probes {
